@@ -19,13 +19,14 @@ const auditEnd = time.Second
 const headsEnd = 300 * time.Millisecond
 
 // compileAudit opens the audit with the first configuration, and sets the scrubbers of each
-// configuration.
+// configuration. The file stays the same until the process ends, because its records are a chain that one writer
+// continues; the secrets may change with each configuration.
 func (s *Shared) compileAudit() error {
 	p := s.process
 	if !p.Audit {
 		return nil
 	}
-	if p.current == nil { // the first configuration
+	if p.current == nil { // the first configuration; setCurrent comes after compile
 		if err := p.openAudit(s.settings); err != nil {
 			return err
 		}
@@ -34,13 +35,15 @@ func (s *Shared) compileAudit() error {
 		return nil
 	}
 	known := config.Secrets(p.Process, s.settings, s.secrets)
-	known.Home, known.Host = "", "" // records keep the names of the home directory and the host
+	// Records keep the names of the home directory and the host, which a reader needs and which are no secrets.
+	known.Home, known.Host = "", ""
 	// scrubAudit is for arguments and URIs, scrubKnown for whole records: see audit.ConnOptions.
 	s.scrubAudit, s.scrubKnown = record.NewScrubber(known), record.NewKnownScrubber(known)
 	return nil
 }
 
-// openAudit opens the audit, if one is configured.
+// openAudit opens the audit, if one is configured. With a database, the end of the chain is also stored there, where
+// who can write to the file cannot change it: Note gets each head, and a goroutine of heads stores the last one.
 func (p *process) openAudit(s *config.Settings) error {
 	if problems := filecheck.Audit(s); problems != nil {
 		return problems

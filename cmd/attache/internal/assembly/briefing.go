@@ -13,12 +13,14 @@ import (
 )
 
 // compileBriefing compiles the briefing from the policy source and from trusted workspaces, if
-// there are any.
+// there are any. Its Before is the one in use, so that the source is not asked again for sessions that have had the
+// briefing.
 func (s *Shared) compileBriefing() error {
 	configured, token, err := policySource(s.Process, s.settings)
 	if err != nil {
 		return err
 	}
+	// The log hides the token before a source can log an error with it.
 	if token != "" {
 		s.secrets = append(s.secrets, token)
 		s.redactLog()
@@ -82,7 +84,8 @@ func (s *Shared) setTurns(o *briefing.Options) {
 }
 
 // turnsOfServer are the turns that the sessions of one server have in all processes, apart from those of
-// other servers. The turns of the session s are under the key "s\nserver git".
+// other servers. The turns of the session s are under the key "s\nserver git". Sweep, which has no key,
+// is that of the embedded Turns.
 type turnsOfServer struct {
 	sessionstate.Turns
 	server string
@@ -99,7 +102,7 @@ func (t turnsOfServer) Settle(ctx context.Context, key string, o sessionstate.Ou
 }
 
 // reusePolicies returns source or, if it reads the same directory as before, the earlier source,
-// which has the last valid policies.
+// which has the last valid policies. A new one would have none while a file is being written.
 func (p *process) reusePolicies(source policy.Source) policy.Source {
 	files, ok := source.(*filesource.Source)
 	if !ok {

@@ -10,7 +10,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A Client is a client of a front.
+// A Client is a client of a front. Its requests may be handled at the same time, so Latest and Span are called from
+// several goroutines.
 type Client struct {
 	// Namespace separates the conversation keys of this client's principal from those of
 	// other principals, because the turns and rates of all sessions are kept together.
@@ -26,7 +27,8 @@ type Client struct {
 }
 
 // identifyClient returns the function that identifies the principal of a front's client. It uses the
-// credential that the client sends and the front has verified, instead of the operator's.
+// credential that the client sends and the front has verified, instead of the operator's. A credential in _meta comes
+// first, as on stdio. The Authenticator is looked up each time, so that a reload reaches sessions that are open.
 func (p *process) identifyClient(c *Client) func(context.Context, capture.Credential) (*sessionstate.Principal, error) {
 	return func(ctx context.Context, inMeta capture.Credential) (*sessionstate.Principal, error) {
 		who := p.who.Load()
@@ -57,7 +59,8 @@ func (p *process) knownClient(c *Client) func(*wire.Message) (*sessionstate.Prin
 }
 
 // clientContext returns what is known about a front's client independently of the content of its
-// message. It is nil for the client that started the process, and if a look-up would be needed.
+// message. It is nil for the client that started the process, and if a look-up would be needed. The audit needs
+// it for frames that no layer sees, capture neither: see proxy.Options.Aside.
 func (c *Conn) clientContext(m *wire.Message) *sessionstate.Context {
 	if c.Client == nil {
 		return nil
@@ -73,7 +76,8 @@ func (c *Conn) clientContext(m *wire.Message) *sessionstate.Context {
 }
 
 // baseContext returns what is known before the first frame. The host's variables and the
-// working directory belong to the process, so they do not describe a front's client.
+// working directory belong to the process, so they do not describe a front's client. What the operator has set
+// describes all of them.
 func (s *Shared) baseContext(c *Client) *sessionstate.Context {
 	if c != nil {
 		return operatorContext(s.settings)

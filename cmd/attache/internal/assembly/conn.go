@@ -28,7 +28,7 @@ type ConnOptions struct {
 	// lists and rules are replaced. Without it neither happens.
 	Control *proxy.Control
 	// IDPrefix begins the ids of attache's requests if the session is recorded or replayed;
-	// if it is empty, the relay chooses one.
+	// if it is empty, the relay chooses one. A replay has to send the same bytes as the recording.
 	IDPrefix string
 	// Replayed returns the spans of a replayed session; see trace.Options.
 	Replayed func(id []byte) string
@@ -41,7 +41,8 @@ type ConnOptions struct {
 }
 
 // A Conn is one client connection: its layers and their state. Close it when the relay has
-// returned.
+// returned. What is not guarded by mu is set by Connect and then belongs to the layers, which lock it
+// themselves: layers of two configurations may use it at once while a reload takes effect.
 type Conn struct {
 	ConnOptions
 	capture  *capture.Conn
@@ -55,7 +56,7 @@ type Conn struct {
 	shared   atomic.Pointer[Shared] // the latest that use has applied; stored with mu held
 
 	// mu guards the fields below. It is held while the relay gets new layers, so configurations are
-	// applied one after the other.
+	// applied one after the other. Layers must not lock it: the relay runs them while Replace waits.
 	mu       sync.Mutex
 	layers   []middleware.Layer
 	briefing *briefing.Conn // the one in layers, nil for none
@@ -70,6 +71,7 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	s = s.current
 	c := &Conn{ConnOptions: o}
 	c.Log = cmp.Or(c.Log, s.Log)
+	// Each connection has a table of sessions of its own: clients choose their conversation keys.
 	conn := capture.ConnOptions{
 		Base:     s.baseContext(o.Client),
 		Sessions: sessionstate.NewSessions(sessionstate.SessionsOptions{TTL: s.settings.Session.TTL}),
@@ -86,6 +88,7 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 		conn.Namespace, conn.Session = o.Client.Namespace, o.Client.Session
 		conn.Identify, conn.Known = s.process.identifyClient(o.Client), s.process.knownClient(o.Client)
 	} else {
+		// What the process has of its client: the directory and the variables with which the client started it.
 		settings := s.settings
 		conn.Directory, _ = os.Getwd() // "" if it was removed
 		conn.HostSession = func(client string) sessionstate.Fact { return hostSession(s.Process, settings, client) }
@@ -94,6 +97,7 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 		conn.Name = "connection-" + strings.Trim(strings.TrimPrefix(o.IDPrefix, ownIDs), "-")
 	}
 	c.capture = s.capture.Connect(conn)
+	// The Conn of the audit stays the same, so its functions look up the scrubbers of the current configuration.
 	if s.audit != nil {
 		c.audit = s.audit.Connect(audit.ConnOptions{
 			Redact: func(raw []byte) []byte { return c.shared.Load().scrubAudit.Line(raw) },
@@ -105,7 +109,9 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	return c
 }
 
-// use applies the configuration s to the connection, unless a newer one already applies.
+// use applies the configuration s to the connection, unless a newer one already applies. Connect calls it, and then a
+// goroutine of each Reload. s is stored before the relay has its layers, so that what these layers ask the Conn for,
+// such as the scrubbers, is of their configuration or of a newer one.
 func (c *Conn) use(s *Shared) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,7 +127,8 @@ func (c *Conn) use(s *Shared) {
 	}
 }
 
-// notify notifies the client that lists have changed.
+// notify notifies the client that lists have changed, if the client is to hear of them: see announce.Changed. The
+// caller does not hold c.mu, because Notify may wait for a client that does not read.
 func (c *Conn) notify(lists []announce.List) {
 	if c.Control == nil {
 		return
@@ -131,7 +138,8 @@ func (c *Conn) notify(lists []announce.List) {
 	}
 }
 
-// Relay returns the options of a relay with the connection's layers.
+// Relay returns the options of a relay with the connection's layers. If a reload comes between this and proxy.Run,
+// Control keeps its rules for the relay: see proxy.Control.
 func (c *Conn) Relay() proxy.Options {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,6 +154,7 @@ func (c *Conn) Relay() proxy.Options {
 		IDPrefix:     c.IDPrefix,
 		Log:          c.Log,
 	}
+	// What no layer sees would otherwise pass without a record.
 	if c.audit != nil {
 		o.Aside = func(f proxy.Aside) { c.audit.Aside(f.Message, f.Why, f.Code, c.clientContext(f.Message)) }
 	}
@@ -158,7 +167,8 @@ func (c *Conn) Context() *sessionstate.Context { return c.capture.Current() }
 // Settings returns the current settings.
 func (c *Conn) Settings() *config.Settings { return c.shared.Load().settings }
 
-// Close closes the state that layers keep for the connection.
+// Close closes the state that layers keep for the connection. It is called after the relay has returned, so no layer
+// runs any more. It does not lock process.mu while it holds c.mu: see process.
 func (c *Conn) Close() {
 	s := c.shared.Load()
 	s.mu.Lock()

@@ -13,7 +13,8 @@ import (
 )
 
 // BaseContext returns what is known before the first frame. Except for the trust, the order of the steps
-// does not matter: a fact never replaces one from a more trusted source (see sessionstate.Better).
+// does not matter: a fact never replaces one from a more trusted source (see sessionstate.Better). Trust has no such
+// order between two settings of the operator, so spawnedTrust comes after it.
 func BaseContext(p cli.Process, s *config.Settings) *sessionstate.Context {
 	c := operatorContext(s)
 	if s.Session.GitRoot {
@@ -38,6 +39,8 @@ func operatorContext(s *config.Settings) *sessionstate.Context {
 		WithWorkspaceID(operatorFact(s, "session.workspace_id", s.Session.WorkspaceID))
 }
 
+// operatorFact returns a fact that a setting sets, with the flag, variable or line in which it was set. The fact is
+// absent if value is "".
 func operatorFact(s *config.Settings, key, value string) sessionstate.Fact {
 	return sessionstate.Fact{Value: value, Source: sessionstate.Operator, From: s.Origin(key).String()}
 }
@@ -88,7 +91,8 @@ func gitRoot() sessionstate.Fact {
 	return sessionstate.Fact{Value: root, Source: sessionstate.GitRoot, From: "session.git_root"}
 }
 
-// rootAbove returns dir or the nearest directory above it that has a .git, "" if none has.
+// rootAbove returns dir or the nearest directory above it that has a .git, "" if none has. In a worktree or a submodule,
+// .git is a file.
 func rootAbove(dir string) string {
 	for {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
@@ -102,6 +106,7 @@ func rootAbove(dir string) string {
 	}
 }
 
+// sameFile reports whether two names are of one directory. A name of no directory, as "", is the same as no other.
 func sameFile(a, b string) bool {
 	inA, errA := os.Stat(a)
 	inB, errB := os.Stat(b)

@@ -16,13 +16,15 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/turnstore"
 )
 
-// Schemas returns the schemas of all state that can be in a database.
+// Schemas returns the schemas of all state that can be in a database, for attache store, which makes and checks their
+// tables. A new kind of state belongs here too.
 func Schemas() []database.Schema {
 	return []database.Schema{store.Schema(), turnstore.Schema(), fronts.Schema(), auditheads.Schema(), keystore.Schema(), ratestore.Schema()}
 }
 
 // OpenDatabase returns the database of store.url, nil if the state is in files. connections is the
-// maximum number of connections. It does not connect yet; an error is a mistake in the settings.
+// maximum number of connections. It does not connect yet; an error is a mistake in the settings. Tell logs once
+// that the database is down, for all that use it: see rateDatabase.Lend.
 func OpenDatabase(p cli.Process, s *config.Settings, connections int, log *slog.Logger) (*database.Server, error) {
 	url, err := s.Store.Address(p)
 	if url == "" || err != nil {
@@ -37,7 +39,8 @@ func OpenDatabase(p cli.Process, s *config.Settings, connections int, log *slog.
 	}})
 }
 
-// OpenForPerson is OpenDatabase for a command that a person waits for.
+// OpenForPerson is OpenDatabase for a command that a person waits for: the database gets more time, and the
+// command prints its error, so nothing is logged.
 func OpenForPerson(p cli.Process, s *config.Settings) (*database.Server, error) {
 	url, err := s.Store.Address(p)
 	if url == "" || err != nil {

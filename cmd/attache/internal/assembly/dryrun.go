@@ -8,12 +8,14 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// showMember returns the beginning of a member's value for a person, without secrets.
+// showMember returns the beginning of a member's value for a person, without secrets. It is clipped after the secrets
+// were removed: a part of one would not be recognised.
 func (s *Shared) showMember(path []string, raw []byte) string {
 	return middleware.Clip(string(s.scrubMember(path, raw)))
 }
 
-// scrubMember returns a member's value without known secrets and values that look like one.
+// scrubMember returns a member's value without known secrets and values that look like one. Layers get it as a function,
+// so that they need not know the secrets.
 func (s *Shared) scrubMember(path []string, raw []byte) []byte {
 	return ScrubMember(s.scrubber(), path, raw)
 }

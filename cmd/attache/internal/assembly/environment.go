@@ -11,7 +11,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// OwnVariables returns the variables that servers do not get: those with secrets, ATTACHE_RECORD,
+// OwnVariables returns the variables that servers do not get, because a server can send what it gets to anybody, and
+// attache needs them itself: those with secrets, ATTACHE_RECORD,
 // with which a second attache would write to the recording of the first, and those with which a
 // server can write to the model as the user, unless the operator allows that.
 func OwnVariables(s *config.Settings) []string {
@@ -52,7 +53,8 @@ func (c *Conn) Environment(env []string) []string { return c.FixedEnvironment(en
 // returns now. An idle session keeps this function and not the list, which takes more memory.
 func (c *Conn) FixedEnvironment(env []string) func() []string {
 	shared, context := c.shared.Load(), c.Injected(env)
-	// The function below must not keep shared, which has the compiled rules, in memory.
+	// What can change is read now: a server that is started again must get the environment that it had before. The
+	// function below must not keep shared, which has the compiled rules, in memory.
 	s, withheld := shared.settings, shared.withheld
 	if s.DryRun {
 		context = nil
@@ -62,6 +64,7 @@ func (c *Conn) FixedEnvironment(env []string) func() []string {
 		if c.Client != nil { // only in a front: another attache in a chain may need them
 			without = slices.Concat(without, s.RemoteVariables(), config.HeaderVariables(env))
 		}
+		// Left out before they are appended: of two entries with one name, programs differ in which they read.
 		for _, entry := range context {
 			without = append(without, variable(entry))
 		}
@@ -82,12 +85,13 @@ func (c *Conn) FixedEnvironment(env []string) func() []string {
 	}
 }
 
-// Without returns env without the variables of these names.
+// Without returns env without the variables of these names. It copies env, which other sessions use too.
 func Without(env []string, names ...string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool { return slices.Contains(names, variable(entry)) })
 }
 
-// Injected returns the session's context as variables for a server that is started with env. An empty
+// Injected returns the session's context as variables for a server that is started with env. The operator's
+// server.env comes before them: a name in it is left out. An empty
 // variable says that the session has no workspace (see sessionstate.Environment). It is left out if env
 // has one of the same name, so that the server inherits that.
 func (c *Conn) Injected(env []string) []string {

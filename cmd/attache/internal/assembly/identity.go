@@ -22,9 +22,10 @@ import (
 
 // An Authenticator identifies the principals of sessions. It combines the facts that the operator
 // sets with the owner of the session's credential. That is the operator's credential or, if there
-// is none and the settings allow it, the client's. If a credential is refused, no other is tried.
+// is none and the settings allow it, the client's. If a credential is refused, no other is tried. It is safe for
+// concurrent use.
 type Authenticator struct {
-	operator config.OperatorSettings
+	operator config.OperatorSettings // the principal that variables or the session file name
 	Own      Credential
 	keys     identity.Identifier // nil if there are no keys
 	tokens   identity.Identifier // nil if no issuer is configured
@@ -63,7 +64,8 @@ func NewAuthenticator(p cli.Process, s *config.Settings) (*Authenticator, error)
 	return newAuthenticator(p, s, keys, nil, nil)
 }
 
-// newAuthenticator is like NewAuthenticator. db has the keys, nil for the key file. keptKeys and
+// newAuthenticator is like NewAuthenticator, for a process that goes on: it has opened the database itself, and its
+// caller may replace keys and tokens by those in use. db has the keys, nil for the key file. keptKeys and
 // keptTokens are called when the key file, or the key set for tokens, cannot be read again and the
 // keys read before stay valid; see [identity.Options] and [identity.TokenOptions].
 func newAuthenticator(p cli.Process, s *config.Settings, db *keyDatabase, keptKeys, keptTokens func(error)) (*Authenticator, error) {
@@ -71,29 +73,29 @@ func newAuthenticator(p cli.Process, s *config.Settings, db *keyDatabase, keptKe
 	if err != nil {
 		return nil, err
 	}
-	c := &Authenticator{operator: s.Operator, Own: own, keys: acceptedKeys(s, db, keptKeys), cache: keyCache(s)}
+	a := &Authenticator{operator: s.Operator, Own: own, keys: acceptedKeys(s, db, keptKeys), cache: keyCache(s)}
 	if s.Identity.AcceptsTokens() {
 		o := s.Identity.Tokens()
 		o.Kept = keptTokens
-		if c.tokens, err = identity.NewTokens(o); err != nil {
+		if a.tokens, err = identity.NewTokens(o); err != nil {
 			return nil, err
 		}
 	}
-	// With a credential of the operator, none in _meta is accepted.
+	// With a credential of the operator, none in _meta is accepted: the operator has decided who the client is.
 	if own.Text != nil {
-		return c, nil
+		return a, nil
 	}
 	if s.Identity.MetaAPIKey {
-		c.Accept = append(c.Accept, capture.CredentialKey)
+		a.Accept = append(a.Accept, capture.CredentialKey)
 	}
 	if s.Identity.MetaToken {
-		c.Accept = append(c.Accept, capture.TokenKey)
+		a.Accept = append(a.Accept, capture.TokenKey)
 	}
-	return c, nil
+	return a, nil
 }
 
 // OperatorCredential returns the operator's credential: the API key or, if there is none, the
-// token.
+// token. It asks nobody whether the credential is valid: Identify does, when a message needs the principal.
 func OperatorCredential(p cli.Process, s *config.Settings) (Credential, error) {
 	key, from, err := config.APIKey(p, s)
 	if err != nil {
@@ -162,22 +164,24 @@ func (endpointKeys) Resolve(context.Context, string) (*sessionstate.Principal, e
 }
 
 // identifies reports whether the settings can identify the principal of a session.
-func (c *Authenticator) identifies() bool {
-	return c.Own.Text != nil || len(c.Accept) > 0 || c.operator.Variables != nil || c.operator.SessionFile != ""
+func (a *Authenticator) identifies() bool {
+	return a.Own.Text != nil || len(a.Accept) > 0 || a.operator.Variables != nil || a.operator.SessionFile != ""
 }
 
 // Identify returns the principal of a session in which the client sent this credential, which may
-// be empty. With an error it returns the principal that the operator sets.
-func (c *Authenticator) Identify(ctx context.Context, inMeta capture.Credential) (*sessionstate.Principal, error) {
-	operator, err := c.Asserted()
+// be empty. With an error it returns the principal that the operator sets: what depends
+// on the principal is refused all the same (sessionstate.Context.Unidentified).
+func (a *Authenticator) Identify(ctx context.Context, inMeta capture.Credential) (*sessionstate.Principal, error) {
+	// First, because a session file that cannot be read may have named another user than the credential does.
+	operator, err := a.Asserted()
 	if err != nil {
 		return operator, err
 	}
-	text, err := c.credential(inMeta)
+	text, err := a.credential(inMeta)
 	if err != nil || text == "" {
 		return operator, err
 	}
-	p, err := identity.Chain(c.keys, c.tokens).Resolve(ctx, text)
+	p, err := identity.Chain(a.keys, a.tokens).Resolve(ctx, text)
 	if err != nil {
 		return operator, err
 	}
@@ -190,46 +194,48 @@ func (c *Authenticator) Identify(ctx context.Context, inMeta capture.Credential)
 
 // Asserted returns the principal that the operator sets. It reads the session file again after a
 // tenth of identity.cache, so that a role removed from the file soon has no effect any more.
-func (c *Authenticator) Asserted() (*sessionstate.Principal, error) {
-	if c.operator.SessionFile == "" {
-		return c.operator.Variables, nil
+func (a *Authenticator) Asserted() (*sessionstate.Principal, error) {
+	if a.operator.SessionFile == "" {
+		return a.operator.Variables, nil
 	}
-	c.reading.Lock()
-	defer c.reading.Unlock()
-	if now := time.Now(); c.readAt.IsZero() || now.Sub(c.readAt) >= c.cache {
-		c.asserted, c.err = c.operator.With(identity.ReadSessionFile(c.operator.SessionFile))
-		c.readAt = now
+	a.reading.Lock()
+	defer a.reading.Unlock()
+	if now := time.Now(); a.readAt.IsZero() || now.Sub(a.readAt) >= a.cache {
+		a.asserted, a.err = a.operator.With(identity.ReadSessionFile(a.operator.SessionFile))
+		a.readAt = now
 	}
-	return c.asserted, c.err
+	return a.asserted, a.err
 }
 
-// refresh makes Asserted read the session file again.
-func (c *Authenticator) refresh() {
-	c.reading.Lock()
-	defer c.reading.Unlock()
-	c.readAt = time.Time{}
+// refresh makes Asserted read the session file again. The next message reads it, so an error has the usual effect.
+func (a *Authenticator) refresh() {
+	a.reading.Lock()
+	defer a.reading.Unlock()
+	a.readAt = time.Time{}
 }
 
 // overlay returns the owner of a credential with what the operator sets. With an error it returns the
-// principal that the operator sets.
-func (c *Authenticator) overlay(owner *sessionstate.Principal) (*sessionstate.Principal, error) {
-	operator, err := c.Asserted()
+// principal that the operator sets. It looks nothing up: the front has verified the credential of this very request.
+func (a *Authenticator) overlay(owner *sessionstate.Principal) (*sessionstate.Principal, error) {
+	operator, err := a.Asserted()
 	if err != nil {
 		return operator, err
 	}
 	return sessionstate.Overlay(operator, owner)
 }
 
-// credential returns the credential in _meta or, if there is none, the operator's.
-func (c *Authenticator) credential(inMeta capture.Credential) (string, error) {
+// credential returns the credential in _meta or, if there is none, the operator's. It refuses a key in the place of a
+// token and the reverse: the settings allow the two members separately, and what they do not allow must not come in
+// under the name of the other.
+func (a *Authenticator) credential(inMeta capture.Credential) (string, error) {
 	isToken := identity.LooksLikeToken(inMeta.Text)
 	switch {
 	case inMeta.Text != "" && inMeta.Key == capture.CredentialKey && isToken:
 		return "", fmt.Errorf("%w: it came where an API key belongs: send it under _meta[%q]", identity.ErrToken, capture.TokenKey)
 	case inMeta.Text != "" && inMeta.Key == capture.TokenKey && !isToken:
 		return "", fmt.Errorf("%w: the text under _meta[%q] is no token: send a JWT there, or an API key under _meta[%q]", identity.ErrToken, capture.TokenKey, capture.CredentialKey)
-	case inMeta.Text == "" && c.Own.Text != nil:
-		return c.Own.Text()
+	case inMeta.Text == "" && a.Own.Text != nil:
+		return a.Own.Text()
 	}
 	return inMeta.Text, nil
 }
@@ -251,7 +257,8 @@ func unanswered(err error) bool {
 	return errors.Is(err, identity.ErrKeyStore) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// keyOrNone returns credential if it is an API key, and "" if it is a token.
+// keyOrNone returns credential if it is an API key, and "" if it is a token, which must not reach a policy endpoint:
+// see Conn.policyKey.
 func keyOrNone(credential string) string {
 	if identity.LooksLikeToken(credential) {
 		return ""
@@ -259,22 +266,24 @@ func keyOrNone(credential string) string {
 	return credential
 }
 
-// configure sets the options of the capture layer about credentials.
-func (c *Authenticator) configure(o *capture.Options, s *config.Settings, log *slog.Logger) {
-	if c.Own.unused != (setting.Origin{}) {
-		log.Warn("two credentials are given; the API key counts, the token does not: give one of the two", "unused", c.Own.unused.String())
+// configure sets the options of the capture layer about credentials. It is called once for a process: what it sets is
+// not reloadable, and what it warns of was true at the start.
+func (a *Authenticator) configure(o *capture.Options, s *config.Settings, log *slog.Logger) {
+	if a.Own.unused != (setting.Origin{}) {
+		log.Warn("two credentials are given; the API key counts, the token does not: give one of the two", "unused", a.Own.unused.String())
 	}
 	if err := s.Operator.FileErr; err != nil {
 		log.Warn("the session file cannot be used, so its user, workspace, session and trust are not known", "err", err)
 	}
 	// Recheck and the cache of the key file add up to identity.cache: see keyCache.
-	o.Accept, o.Recheck, o.Passing, o.Unanswered = c.Accept, s.Identity.Cache-keyCache(s), temporary, unanswered
+	o.Accept, o.Recheck, o.Passing, o.Unanswered = a.Accept, s.Identity.Cache-keyCache(s), temporary, unanswered
 }
 
 // WarnWorkspace logs a warning if the operator's workspace does not exist. attache uses it anyway,
 // because it may be on the server's machine, or be created later.
 func WarnWorkspace(s *config.Settings, log *slog.Logger) {
 	path := s.Session.Workspace
+	// A URL is no file of this machine.
 	if path == "" || strings.Contains(path, "://") {
 		return
 	}

@@ -47,7 +47,8 @@ func openKeys(db *database.Server) *keyDatabase {
 	return k
 }
 
-// hasKeys reports whether the database has keys. It asks until the first answer, which it then keeps.
+// hasKeys reports whether the database has keys. It asks until the first answer, which it then keeps, because
+// whether clients need a credential is decided once for a process. It may block for askTime.
 func (k *keyDatabase) hasKeys() (bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -73,6 +74,8 @@ type sharedKeys struct {
 	endpoint bool
 }
 
+// newSharedKeys returns the keys in db for s. The Resolvers for several configurations share the answers of the
+// database, so a reload does not make it answer for each key again.
 func newSharedKeys(db *keyDatabase, s *config.Settings) *sharedKeys {
 	return &sharedKeys{
 		keyDatabase: db, own: db.answers.For(keyCache(s)), clients: db.answers.For(s.Identity.Cache),
@@ -87,7 +90,8 @@ func newSharedKeys(db *keyDatabase, s *config.Settings) *sharedKeys {
 func keyCache(s *config.Settings) time.Duration { return s.Identity.Cache / 10 }
 
 // Resolve implements [identity.Identifier]. For a key that only a policy endpoint may know, it
-// returns neither a principal nor an error.
+// returns neither a principal nor an error. Any other error, as of a database that does not answer, is returned: the
+// key may be one that was revoked.
 func (k *sharedKeys) Resolve(ctx context.Context, credential string) (*sessionstate.Principal, error) {
 	p, err := k.own.Resolve(ctx, credential)
 	if k.endpoint && errors.Is(err, identity.ErrUnknownKey) {
@@ -116,7 +120,8 @@ func (s *Shared) Authenticates() bool {
 }
 
 // NeedsCredential is like Authenticates, and reports whether it is unsure, because a database that may have keys
-// has not answered yet.
+// has not answered yet. An operator who has named an issuer or a key file wants credentials, even while the file is
+// missing. The default file counts only if it exists: without it nobody has made a key yet.
 func (s *Shared) NeedsCredential() (needs, unsure bool) {
 	who := s.authenticator
 	_, isFile := who.keys.(*identity.Resolver)
@@ -138,7 +143,8 @@ func (s *Shared) NeedsCredential() (needs, unsure bool) {
 	return shared.required(s.Log)
 }
 
-// Authenticate returns the owner of a client's credential under the current settings.
+// Authenticate returns the owner of a client's credential under the current settings. A front calls it with each
+// request, from many goroutines, so it asks the Resolver that caches for longer: see sharedKeys.
 func (p *process) Authenticate(ctx context.Context, credential string) (*sessionstate.Principal, error) {
 	who := p.who.Load()
 	keys := who.keys

@@ -10,20 +10,21 @@ import (
 	"github.com/attache-mcp/attache/middleware/rewrite"
 )
 
-// principalLists returns the lists that depend on the principal of the session.
-func principalLists(s *config.Settings) (lists []announce.List) {
+// principalLists returns the lists that depend on the principal of the session: the client must ask for them again
+// when another principal becomes known. A rule that only changes how tools are described or called is no reason to ask
+// for the lists of prompts and resources, which it does not concern. In a dry run, lists do not change.
+func principalLists(s *config.Settings) []announce.List {
 	if s.DryRun {
 		return nil
 	}
-	for i := range s.Rewrite {
-		if r := &s.Rewrite[i]; r.When.UsesPrincipal() && r.Hide {
-			return []announce.List{announce.Tools, announce.Prompts, announce.Resources}
-		}
+	// The patterns of hide are for the names of prompts and the URIs of resources too.
+	if slices.ContainsFunc(s.Rewrite, func(r rewrite.Rule) bool { return r.Hide && r.When.UsesPrincipal() }) {
+		return []announce.List{announce.Tools, announce.Prompts, announce.Resources}
 	}
 	if slices.ContainsFunc(s.Rewrite, func(r rewrite.Rule) bool { return r.When.UsesPrincipal() }) ||
 		slices.ContainsFunc(s.Arguments, func(r arguments.Rule) bool { return r.When.UsesPrincipal() }) ||
 		s.Access.Hide && slices.ContainsFunc(s.Access.Rules, func(r access.Rule) bool { return len(r.Require) > 0 || r.When.UsesPrincipal() }) {
-		lists = append(lists, announce.Tools)
+		return []announce.List{announce.Tools}
 	}
-	return lists
+	return nil
 }

@@ -26,12 +26,17 @@ type Place struct {
 	// Does describes in one line what the layer does.
 	Does string
 
-	dryRun bool                            // in a dry run the layer decides and does not act
+	// dryRun says that in a dry run the layer decides and does not act: see Order.
+	dryRun bool
 	layer  func(*builder) middleware.Layer // without a name if there is none
 }
 
 // Order returns the places of all layers, from the client to the server. It is the
 // only list of layers.
+//
+// The order decides what a layer sees. A request passes the layers as listed, its reply in reverse.
+// Rules are written with the server's names and values, so rewrite, which changes them for the client, is
+// outside the other layers with rules. docs/design.md has a reason for each place.
 //
 // The audit is outside all layers but trace, so that it sees every decision. Its gate
 // is outside briefing, so that a refusal by the gate carries no briefing. In a dry run
@@ -55,7 +60,8 @@ func Order() []Place {
 	}
 }
 
-// chain makes the layers of s for the connection. In a dry run all layers that must not act are in one
+// chain makes the layers of s for the connection, at its begin and at each reload. The layers are new; what they must
+// remember is in c, and they get it from there. In a dry run all layers that must not act are in one
 // layer, which runs them on a copy of each message. The last place, catalog, acts always, so the loop
 // meets it after all of them. The caller holds c.mu.
 func (c *Conn) chain(s *Shared) (layers []middleware.Layer) {
@@ -85,7 +91,8 @@ func (c *Conn) chain(s *Shared) (layers []middleware.Layer) {
 	return layers
 }
 
-// A builder makes the layers of one connection.
+// A builder makes the layers of one connection for one configuration. Each of its methods makes the layer of one place,
+// or none if the configuration does not need it: a message pays for each layer that it passes.
 type builder struct {
 	conn         *Conn
 	shared       *Shared
@@ -122,6 +129,7 @@ func (b *builder) audit() middleware.Layer {
 	return middleware.Layer{Name: "audit", Enforces: true}
 }
 
+// status returns no layer without a Recorder: attache serve counts its sessions elsewhere.
 func (b *builder) status() middleware.Layer {
 	if b.conn.Status == nil {
 		return middleware.Layer{}
@@ -129,6 +137,7 @@ func (b *builder) status() middleware.Layer {
 	return b.conn.Status.Layer()
 }
 
+// announce returns no layer without a Control: nothing could be sent to the client.
 func (b *builder) announce() middleware.Layer {
 	if b.conn.Control == nil {
 		return middleware.Layer{}
@@ -136,6 +145,8 @@ func (b *builder) announce() middleware.Layer {
 	return b.conn.announce.Layer()
 }
 
+// capture returns a layer that asks the client for its roots before a call needs them, if a rule reads the workspace.
+// Asking costs the first call a round trip, so without such a rule it is left out.
 func (b *builder) capture() middleware.Layer {
 	if readsWorkspace(b.shared.settings) {
 		return b.conn.capture.AskingLayer()
@@ -171,6 +182,8 @@ func (b *builder) rewrite() middleware.Layer {
 	return b.shared.rewrite.Connect(rewrite.ConnOptions{Catalog: &b.conn.catalog, Listed: &b.conn.listed, Log: b.log}).Layer()
 }
 
+// accessList and accessCalls are two layers of one access.Conn, because arguments must be between them: it has to see
+// every tool of a list, and access has to judge a call as it will be sent.
 func (b *builder) accessList() middleware.Layer {
 	if b.access == nil || !b.access.Lists() {
 		return middleware.Layer{}
@@ -185,7 +198,8 @@ func (b *builder) accessCalls() middleware.Layer {
 	return b.access.Layer()
 }
 
-// arguments returns no layer if the configuration has an empty list of rules.
+// arguments returns no layer if the configuration has an empty list of rules. The layer asks capture for the workspace
+// only if a tool has an argument to be filled with it: see readsWorkspace.
 func (b *builder) arguments() middleware.Layer {
 	if b.shared.arguments == nil {
 		return middleware.Layer{}
@@ -197,7 +211,8 @@ func (b *builder) arguments() middleware.Layer {
 	}).Layer()
 }
 
-// auditGate returns no layer in a dry run, which refuses nothing.
+// auditGate returns no layer in a dry run, which refuses nothing. It is inside the layers that decide and edit, so the
+// record that it waits for has what they did.
 func (b *builder) auditGate() middleware.Layer {
 	a := b.conn.audit
 	if a == nil || !a.Required() || b.shared.settings.DryRun {
@@ -210,7 +225,8 @@ func (b *builder) briefing() middleware.Layer {
 	if b.shared.briefing == nil {
 		return middleware.Layer{}
 	}
-	// The arguments have the server's command, except in attache serve, whose servers differ in their names.
+	// It is the same in each process of the server, and another one for another server. The arguments have the server's
+	// command, except in attache serve, whose servers differ in their names.
 	server := append(slices.Clone(b.shared.Process.Args), b.shared.settings.Server.Name)
 	o := briefing.ConnOptions{
 		Catalog:    &b.conn.catalog,
@@ -229,9 +245,10 @@ func (b *builder) briefing() middleware.Layer {
 	return b.briefingConn.Layer()
 }
 
+// catalog is innermost, so it reads the lists before other layers edit them.
 func (b *builder) catalog() middleware.Layer { return b.conn.catalog.Layer() }
 
-// Names returns the names of the connection's layers, in their order.
+// Names returns the names of the connection's layers, in their order. In a dry run, the layers that must not act are one.
 func (c *Conn) Names() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

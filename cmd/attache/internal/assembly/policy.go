@@ -17,7 +17,8 @@ import (
 	"github.com/attache-mcp/attache/policy/httpsource"
 )
 
-// ConfiguredSource returns the configured source. It is an error if there is none.
+// ConfiguredSource returns the configured source. It is an error if there is none. It is for commands about policies,
+// so it checks first that the variable of policy.token_env is set: a person gets that as a problem of the settings.
 func ConfiguredSource(p cli.Process, s *config.Settings) (policy.Source, error) {
 	if err := filecheck.PolicyToken(p, s); err != nil {
 		return nil, err
@@ -30,7 +31,8 @@ func ConfiguredSource(p cli.Process, s *config.Settings) (policy.Source, error) 
 }
 
 // SessionSource returns the source for a session: the configured source with the policies of
-// trusted workspaces, or those alone.
+// trusted workspaces, or those alone. It is for commands that show what a session would get, and has no earlier source
+// whose policies stay valid: see process.reusePolicies.
 func SessionSource(p cli.Process, s *config.Settings, log *slog.Logger) (policy.Source, error) {
 	var next policy.Source
 	own := s.Policy.Dir == "" && s.Policy.URL == "" && TrustStore(p).Any()
@@ -46,7 +48,8 @@ func SessionSource(p cli.Process, s *config.Settings, log *slog.Logger) (policy.
 	return next, nil
 }
 
-// PolicyQuery returns the query of a session with the operator's credential, workspace and scope.
+// PolicyQuery returns the query of a session with the operator's credential, workspace and scope. An error names the
+// place where the credential was set, because the person who reads it may have set it long ago.
 func PolicyQuery(ctx context.Context, p cli.Process, s *config.Settings) (policy.Query, error) {
 	base := BaseContext(p, s)
 	q := policy.Query{Scope: s.Policy.Scope, Workspace: s.Session.WorkspaceID, WorkspacePath: base.Workspace.Value}
@@ -62,7 +65,9 @@ func PolicyQuery(ctx context.Context, p cli.Process, s *config.Settings) (policy
 	switch {
 	case err == nil && principal != nil:
 		q.Scope = cmp.Or(principal.Scope, q.Scope)
-	case err == nil, s.Policy.URL != "": // the endpoint verifies the key, which attache need not know
+	// The endpoint verifies the key, which attache need not know. If attache does not know it, the scope is that of the
+	// settings.
+	case err == nil, s.Policy.URL != "":
 	case who.Own.Text == nil:
 		return q, cli.Usagef("%v", err)
 	default:
@@ -72,7 +77,8 @@ func PolicyQuery(ctx context.Context, p cli.Process, s *config.Settings) (policy
 }
 
 // policySource returns the source of policies in the settings, or nil if there is none, and the token of
-// policy.token_env, which all sessions use.
+// policy.token_env, which all sessions use. It asks nothing yet. A token that is missing is an error here and not
+// left to the endpoint, which would get the keys of the sessions in its place.
 func policySource(p cli.Process, s *config.Settings) (from policy.Source, token string, err error) {
 	switch {
 	case s.Policy.Dir != "":
@@ -108,7 +114,8 @@ func TrustStore(p cli.Process) trust.Store {
 }
 
 // trustedSource returns next with the policies of the workspaces that the user trusts, nil if there
-// are none. It only reads a directory, which usually does not exist.
+// are none. It only reads a directory, which usually does not exist: every start of attache pays for it. What the
+// workspaces contain is read when a session asks for its policies.
 func trustedSource(p cli.Process, s *config.Settings, next policy.Source, log *slog.Logger) *trust.Source {
 	store := TrustStore(p)
 	if !store.Any() {

@@ -13,7 +13,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// sessionKeys returns the keys of the settings that identify a session.
+// sessionKeys returns the keys of the settings that identify a session. For all others, a replay uses the
+// configuration that it finds.
 func sessionKeys() []string {
 	return []string{"session.id", "session.workspace", "session.workspace_id", "session.trust"}
 }
@@ -50,6 +51,7 @@ func SessionStart(p cli.Process, s *config.Settings) map[string]string {
 func RecordedProcess(p cli.Process, h record.Header, s *config.Settings) cli.Process {
 	flags, variables := sessionNames(s)
 	var env []string
+	// A flag came before a variable in the recorded session, and the first entry counts, so flags are put in front.
 	for _, name := range slices.Sorted(maps.Keys(h.Start)) {
 		if variable, isFlag := flags[name]; isFlag {
 			env = append([]string{variable + "=" + h.Start[name]}, env...)
@@ -57,12 +59,12 @@ func RecordedProcess(p cli.Process, h record.Header, s *config.Settings) cli.Pro
 			env = append(env, name+"="+h.Start[name])
 		}
 	}
-	p.Env = append(env, p.Env...) // the first counts
+	p.Env = append(env, p.Env...) // the first counts, so a variable of the process does not replace one of the recording
 	return p
 }
 
 // sessionNames returns the flags that identify a session, each with its variable, and all variables
-// that do so.
+// that do so: also those that an outer attache sets for its server, under each prefix.
 func sessionNames(s *config.Settings) (flags map[string]string, variables []string) {
 	flags = map[string]string{}
 	variables = sessionVariables(s)
@@ -86,7 +88,8 @@ func ForRecording(s *record.Session) ConnOptions {
 }
 
 // parentsOf returns a function that returns the traceparent with which the server received the
-// recorded request with a raw id. For several requests with one id it returns them in order.
+// recorded request with a raw id. For several requests with one id it returns them in order. The function is for one
+// goroutine at a time, as the client's direction of a relay is.
 func parentsOf(s *record.Session) func(id []byte) string {
 	parents := map[string][]string{}
 	note := func(v wire.Value) {
@@ -94,6 +97,7 @@ func parentsOf(s *record.Session) func(id []byte) string {
 			parents[string(id.Raw)] = append(parents[string(id.Raw)], v.Get("params", "_meta", "traceparent").Text())
 		}
 	}
+	// Of what the server received, in which the layer trace had set the traceparent.
 	for _, e := range s.Events {
 		v := wire.Value{Raw: e.Line}
 		switch {

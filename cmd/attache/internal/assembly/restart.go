@@ -10,7 +10,7 @@ import (
 )
 
 // Restart returns the options for starting a server again that ends during the session, nil if it
-// must not be started again.
+// must not be started again. The relay calls the functions in them from its own goroutines.
 func (c *Conn) Restart() *proxy.Restart {
 	s := c.Settings()
 	o := s.Server.Restart
@@ -29,6 +29,7 @@ func (c *Conn) Restart() *proxy.Restart {
 	}
 	if len(o.Retry) > 0 {
 		r.Retry = func(tool string) bool {
+			// A call that may have run is sent again only if the operator has named its tool, so an error means no.
 			matches, err := glob.Match(o.Retry, tool)
 			return matches && err == nil
 		}
@@ -51,6 +52,7 @@ func (c *Conn) listChanged(method, before, after string) {
 	if c.audit != nil {
 		c.audit.ListChanged(method, before, after)
 	}
+	// Before the client is told: it asks for the new list at once, and rules read the catalogue.
 	c.catalog.Forget()
 	for _, l := range []announce.List{announce.Tools, announce.Prompts, announce.Resources} {
 		if strings.HasPrefix(method, string(l)+"/") {

@@ -6,16 +6,18 @@
 // State that must survive a configuration reload (keys and policies that were read,
 // rate buckets, the turns of briefings, the audit) belongs to the process. Compile
 // makes it, and [Shared.Reload] passes it to the next Shared.
+//
+// A Shared does not change, so the pump of a session reads it without a lock. A reload makes another one
+// and gives it to each Conn, whose relay then gets new layers. The state of a Conn stays: what the
+// client was told, such as the names of tools and that it has had the briefing, must stay true.
 package assembly
 
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/auditheads"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -64,15 +66,15 @@ type Options struct {
 type Shared struct {
 	*process
 	settings      *config.Settings
-	number        int // of the configuration: newer ones have larger numbers
+	number        int // of the configuration: newer ones have larger numbers, by which Conn.use tells them apart
 	authenticator *Authenticator
-	lists         []announce.List  // the lists that depend on the principal
-	secrets       []string         // must not reach a disk or a server
-	withheld      []string         // variables that no server gets
-	log           *slog.Logger     // for the layers that do not act in a dry run
-	scrubAudit    *record.Scrubber // values that look like secrets, and known ones; nil without an audit
-	scrubKnown    *record.Scrubber // known secrets; nil without an audit
-	scrubber      func() *record.Scrubber
+	lists         []announce.List         // the lists that depend on the principal
+	secrets       []string                // must not reach a disk or a server
+	withheld      []string                // variables that no server gets
+	log           *slog.Logger            // for the layers that do not act in a dry run
+	scrubAudit    *record.Scrubber        // values that look like secrets, and known ones; nil without an audit
+	scrubKnown    *record.Scrubber        // known secrets; nil without an audit
+	scrubber      func() *record.Scrubber // without known secrets and values that look like one
 
 	rewrite   *rewrite.Shared   // nil without rules
 	access    *access.Shared    // nil if every call is allowed
@@ -82,21 +84,23 @@ type Shared struct {
 }
 
 // A process holds the state that survives a configuration reload. compile and Refresh set and read the
-// fields without a lock, because they run in one goroutine at a time.
+// fields without a lock, because they run in one goroutine at a time: first that of Compile, and after it the
+// one of the reloader. Connections run at the same time. They use what the first settings have set for good,
+// what their Shared has, and of the rest only who, the limiters and the fields below mu.
 type process struct {
 	Options
-	capture        *capture.Shared
-	identifies     bool                          // capture looks up the principal of a session
-	who            atomic.Pointer[Authenticator] // of current
-	audit          *audit.Shared                 // nil if there is no audit
-	heads          *auditheads.Writer            // records where the audit file ends; nil without a database
-	policies       *filesource.Source
-	turns          sessionstate.Turns
-	userTurns      func(tenant string) (sessionstate.Turns, error)
-	limiters       access.Limiters
-	dryRunLimiters access.Limiters
-	keys           *keyDatabase  // nil if the keys are in a file
-	teams          *teams.Shared // nil if teams was never on
+	capture        *capture.Shared                                 // of the first settings, for all: see compileCapture
+	identifies     bool                                            // capture looks up the principal of a session
+	who            atomic.Pointer[Authenticator]                   // of current, for those that must not wait for mu
+	audit          *audit.Shared                                   // nil if there is no audit
+	heads          *auditheads.Writer                              // records where the audit file ends; nil without a database
+	policies       *filesource.Source                              // of the current settings; nil if they are not in a directory
+	turns          sessionstate.Turns                              // the sessions of this process that have had the briefing
+	userTurns      func(tenant string) (sessionstate.Turns, error) // those of all processes; opened at the first use
+	limiters       access.Limiters                                 // how often tools were called
+	dryRunLimiters access.Limiters                                 // how often they would have been called
+	keys           *keyDatabase                                    // nil if the keys are in a file
+	teams          *teams.Shared                                   // nil if teams was never on
 
 	// mu guards the fields below. A Conn.mu may be locked while it is held, not the other way round.
 	// Only Reload changes current, in one goroutine at a time, so compile reads it without mu.
@@ -105,7 +109,8 @@ type process struct {
 	conns   map[*Conn]struct{}
 }
 
-// Compile compiles settings. An error is a mistake in them.
+// Compile compiles settings, for [Shared.Connect]. An error is a mistake in them. It does not ask the database yet: if
+// that does not answer, servers start all the same.
 func Compile(o Options, settings *config.Settings) (*Shared, error) {
 	p := newProcess(o)
 	if o.Database != nil {
@@ -116,7 +121,8 @@ func Compile(o Options, settings *config.Settings) (*Shared, error) {
 }
 
 // Single compiles settings for a process with one connection that makes no calls, such as attache explain. It
-// reads API keys from the shared database, but counts no calls there.
+// reads API keys from the shared database, but counts no calls there: what a person asks about must not use up
+// what sessions may do. The database is its own, so Close closes it.
 func Single(o Options, settings *config.Settings, conn ConnOptions) (*Conn, error) {
 	db, err := OpenDatabase(o.Process, settings, 1, o.Log)
 	if err != nil {
@@ -138,6 +144,8 @@ func Single(o Options, settings *config.Settings, conn ConnOptions) (*Conn, erro
 	return s.Connect(conn), nil
 }
 
+// newProcess returns the state of a process before its first settings. The file or database with the turns is opened
+// when a session first asks for a turn, because most sessions get no briefing and must not wait for it.
 func newProcess(o Options) *process {
 	p := &process{Options: o, turns: sessionstate.NewMemoryTurns(nil), conns: map[*Conn]struct{}{}}
 	open := sync.OnceValues(func() (*turnstore.DB, error) { return openTurns(o.Process, o.Database) })
@@ -151,7 +159,8 @@ func newProcess(o Options) *process {
 	return p
 }
 
-// begin compiles the first settings of a process.
+// begin compiles the first settings of a process. After an error the process ends, so what compile has opened is not
+// closed.
 func (p *process) begin(settings *config.Settings) (*Shared, error) {
 	s, err := p.compile(settings, nil)
 	if err != nil {
@@ -175,6 +184,7 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 		withheld:      OwnVariables(settings),
 		log:           p.Log,
 	}
+	// The log hides it before anything below can log it.
 	if who.Own.secret != "" {
 		s.secrets = append(s.secrets, who.Own.secret)
 	}
@@ -186,7 +196,9 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 	if settings.DryRun {
 		s.log = dryrun.Mark(p.Log)
 	}
-	// compileBriefing adds a secret, and compileAudit makes scrubbers for all secrets.
+	// compileBriefing adds a secret, and compileAudit makes scrubbers for all secrets. At a reload,
+	// policySource in compileBriefing is the last that can fail. The process is changed after it, because Reload promises
+	// that an error changes nothing.
 	for _, step := range []func(*Shared) error{
 		(*Shared).compileCapture, (*Shared).compileRules, (*Shared).compileBriefing, (*Shared).compileTeams, (*Shared).compileAudit,
 	} {
@@ -221,10 +233,13 @@ func (p *process) newAuthenticator(settings *config.Settings, before *Shared) (*
 	return who, nil
 }
 
-// redactLog makes the log hide the secrets known so far.
+// redactLog makes the log hide the secrets known so far. All configurations have one log, so it hides those of the last
+// one that was compiled.
 func (s *Shared) redactLog() { logging.Redact(s.Log, s.settings, s.secrets) }
 
-// compileCapture compiles the capture layer, whose settings do not change until the process ends.
+// compileCapture compiles the capture layer, whose settings do not change until the process ends: a session keeps its
+// key and its facts, which the layer has learnt with them. Only the Authenticator changes, so Identify asks for the
+// current one each time.
 func (s *Shared) compileCapture() (err error) {
 	p := s.process
 	if p.capture != nil {
@@ -247,7 +262,8 @@ func (s *Shared) compileCapture() (err error) {
 	return err
 }
 
-// ArgumentRules returns the configured rules, or the built-in one.
+// ArgumentRules returns the configured rules, or the built-in one. An empty list in the configuration is a list: it turns
+// the built-in rule off.
 func ArgumentRules(s *config.Settings) []arguments.Rule {
 	if s.Arguments == nil {
 		return []arguments.Rule{arguments.Default()}
@@ -255,7 +271,8 @@ func ArgumentRules(s *config.Settings) []arguments.Rule {
 	return s.Arguments
 }
 
-// compileRules compiles the rules about calls. Without rules a layer is left out.
+// compileRules compiles the rules about calls. Without rules a layer is left out, so that messages pay only for what is
+// configured. A dry run compiles them too; chain then keeps the layers from acting.
 func (s *Shared) compileRules() (err error) {
 	if len(s.settings.Rewrite) > 0 {
 		s.rewrite, err = rewrite.Compile(rewrite.Options{
@@ -286,81 +303,10 @@ func (s *Shared) compileRules() (err error) {
 	return err
 }
 
-// setCurrent makes s the Shared for new connections. It returns the existing connections.
-func (p *process) setCurrent(s *Shared) []*Conn {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.current = s
-	p.who.Store(s.authenticator)
-	return slices.Collect(maps.Keys(p.conns))
-}
-
-// applyTime is how long Reload waits for connections. While a server or client does not read, its
-// connection cannot change, but others must still get this configuration and the next ones.
-const applyTime = time.Second
-
-// Reload compiles settings and applies them to every connection. After an error nothing
-// has changed. Call it on the Shared that was compiled last, from one goroutine at a time.
-func (s *Shared) Reload(settings *config.Settings) (*Shared, error) {
-	next, err := s.compile(settings, s)
-	if err != nil {
-		s.redactLog() // compile may have replaced the secrets
-		return nil, err
-	}
-	next.number = s.number + 1
-	// New connections get next from here on. A goroutine for each other one: a slow one must not stop the rest.
-	var wait sync.WaitGroup
-	for _, c := range s.setCurrent(next) {
-		wait.Go(func() { c.use(next) })
-	}
-	applied := make(chan struct{})
-	go func() { wait.Wait(); close(applied) }()
-	select {
-	case <-applied:
-	case <-time.After(applyTime):
-		s.Log.Warn("the new configuration does not apply to all sessions yet: it waits for a server or client that does not read its input")
-	}
-	return next, nil
-}
-
 // IgnoresIdentity reports whether the settings can identify principals, but the process does not
 // look them up, because it was started with settings that could not.
 func (s *Shared) IgnoresIdentity() bool {
 	return !s.process.identifies && s.authenticator.identifies()
-}
-
-// Refresh reads the keys, the session file and policies again, and makes all connections look up
-// their principals. If asked is set, problems of the policies are logged even if they were before.
-func (s *Shared) Refresh(asked bool) {
-	s.authenticator.refresh()
-	if s.keys != nil {
-		s.keys.answers.Refresh()
-	}
-	if keys, ok := s.authenticator.keys.(*identity.Resolver); ok {
-		_ = keys.Refresh() // the error is logged when a key is looked up
-	}
-	if s.policies != nil {
-		err := s.policies.Refresh(context.Background(), asked)
-		if err != nil && asked { // else it is logged when the policies are used
-			s.Log.Warn("the policies cannot be used", "err", err)
-		}
-	}
-	for _, c := range s.connections() {
-		c.capture.Recheck()
-	}
-}
-
-// Announce notifies every client of the lists that have changed for it.
-func (s *Shared) Announce(changed func(*announce.Announce) []announce.List) {
-	for _, c := range s.connections() {
-		c.notify(changed(&c.announce))
-	}
-}
-
-func (p *process) connections() []*Conn {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Collect(maps.Keys(p.conns))
 }
 
 // Current returns the Shared that new connections get: that of the last [Shared.Reload].
@@ -376,7 +322,8 @@ func (s *Shared) Settings() *config.Settings { return s.settings }
 // Secrets returns the values that must not reach a disk or a server.
 func (s *Shared) Secrets() []string { return slices.Clone(s.secrets) }
 
-// Close writes the remaining records and closes the state of the process. Close all connections first.
+// Close writes the remaining records and closes the state of the process. Close all connections first: they
+// write records. Each wait is bounded, because the client that ends attache waits for it.
 func (p *process) Close() {
 	if p.teams != nil {
 		p.teams.Close()

@@ -29,7 +29,8 @@ type TeamsOptions struct {
 }
 
 // compileTeams compiles the layer teams. It survives a configuration reload, because its sessions
-// are registered once. A dry run registers no session and carries no messages.
+// are registered once: p.teams stays, even while a configuration does not use it, and Close closes it. A dry run
+// registers no session and carries no messages.
 func (s *Shared) compileTeams() error {
 	o := s.Options.Teams
 	if o == nil || !s.settings.Teams.Enabled || s.settings.DryRun {
@@ -62,7 +63,8 @@ func (s *Shared) compileTeams() error {
 }
 
 // watches returns the directory for [teams.Options.Watches], "" without a database. Its name depends
-// on the host, because several machines or containers may share a state directory.
+// on the host, because several machines or containers may share a state directory, and on the database, because a user
+// may have sessions in several.
 func (p *process) watches(host string) string {
 	if p.Database == nil {
 		return ""
@@ -84,7 +86,8 @@ func (b *builder) teams() middleware.Layer {
 }
 
 // WorkspaceID returns the id of a session's workspace in the registry: the operator's id, or a
-// digest of the path; "" if the session has no workspace.
+// digest of the path; "" if the session has no workspace. The path is cleaned first, so that two
+// spellings of it are one workspace.
 func WorkspaceID(view *sessionstate.Context) string {
 	switch {
 	case view == nil:
@@ -99,7 +102,7 @@ func WorkspaceID(view *sessionstate.Context) string {
 }
 
 // spawnedTrust returns the level of trust of the session. For an agent that another session started
-// as sandboxed, flags cannot raise it.
+// as sandboxed, flags cannot raise it. The supervisor that started the agent has set both variables.
 func spawnedTrust(p cli.Process, trust sessionstate.Fact) sessionstate.Fact {
 	const variable = setting.Prefix + "_TRUST_LEVEL"
 	if p.Getenv(config.SessionTokenVariable) == "" || sessionstate.NormalizeTrust(p.Getenv(variable)) != sessionstate.Sandboxed {
