@@ -176,29 +176,30 @@ var jsonContentType, noStore = []string{"application/json"}, []string{"no-store"
 // because only its reply is sent to it. Only a whole reply has its length and status in the header: of a long
 // one neither is known when its first part is written.
 func (w *Writer) decide(first outbox.Item) error {
-	if w.Accept.JSON && (first.Final || !w.Accept.Events) {
-		w.Mode = JSON
-		h := w.Response.Header()
-		// Without http.Header.Set, which allocates a slice for each value.
-		h["Content-Type"], h["Cache-Control"] = jsonContentType, noStore
-		if first.Final && first.Part == outbox.Whole {
-			if len(first.Data) > 1<<10 { // net/http sets it for smaller bodies (see http.ResponseWriter)
-				h["Content-Length"] = []string{strconv.Itoa(len(first.Data))}
-			}
-			if first.Failed {
-				if w.Request.Initialize {
-					delete(h, "Mcp-Session-Id") // its session ends: some clients take the id from any answer
-				}
-				status, after := w.Request.status(first)
-				if after != "" {
-					h.Set("Retry-After", after)
-				}
-				w.Response.WriteHeader(status)
-			}
-		}
+	if !w.Accept.JSON || w.Accept.Events && !first.Final {
+		return w.begin()
+	}
+	w.Mode = JSON
+	h := w.Response.Header()
+	// Without http.Header.Set, which allocates a slice for each value.
+	h["Content-Type"], h["Cache-Control"] = jsonContentType, noStore
+	if !first.Final || first.Part != outbox.Whole {
 		return nil
 	}
-	return w.begin()
+	if len(first.Data) > 1<<10 { // net/http sets it for smaller bodies (see http.ResponseWriter)
+		h["Content-Length"] = []string{strconv.Itoa(len(first.Data))}
+	}
+	if first.Failed {
+		if w.Request.Initialize {
+			delete(h, "Mcp-Session-Id") // its session ends: some clients take the id from any answer
+		}
+		status, after := w.Request.status(first)
+		if after != "" {
+			h.Set("Retry-After", after)
+		}
+		w.Response.WriteHeader(status)
+	}
+	return nil
 }
 
 // begin sends the header of a stream of events, and its beginning: see start.

@@ -133,7 +133,8 @@ func (i *Inbox) Release() {
 	i.passLocked()
 }
 
-// wake wakes all that wait on changed.
+// wake wakes all that wait on changed. It locks mu, because a Put that has looked at its ctx and does not wait yet would
+// miss a Broadcast.
 func (i *Inbox) wake() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
