@@ -36,7 +36,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 	now := time.Now()
 	own := &connection{
-		Conn: c,
+		Conn: c, looked: now, patience: unacknowledgedTime,
 		read: deadline{set: c.SetReadDeadline, began: now}, write: deadline{set: c.SetWriteDeadline, began: now},
 	}
 	own.watch = watch{c: own, begin: deadline{set: own.watch.set}}
@@ -48,7 +48,30 @@ type connection struct {
 	net.Conn
 	read, write deadline
 	watch       watch
-	handled     atomic.Bool // a request was handled, or the connection was closed without one: see arrivals
+	handled     atomic.Bool   // a request was handled, or the connection was closed without one: see arrivals
+	looked      time.Time     // when Write last looked whether the client is gone
+	patience    time.Duration // unacknowledgedTime, or less in a test
+}
+
+const (
+	// unacknowledgedTime is how long a client may acknowledge nothing while sent bytes wait for that. Without
+	// it a broken connection on which comments are written stays open for a quarter of an hour, and so
+	// does its session.
+	unacknowledgedTime = time.Minute
+	// lookAfter is the shortest time between two looks.
+	lookAfter = 10 * time.Second
+)
+
+var errGone = errors.New("the client acknowledges nothing that was sent to it")
+
+// Write implements net.Conn. No two goroutines call it at a time: see the HTTP server.
+func (c *connection) Write(b []byte) (int, error) {
+	if now := time.Now(); now.Sub(c.looked) >= lookAfter {
+		if c.looked = now; unacknowledged(c.Conn) > c.patience {
+			return 0, errGone
+		}
+	}
+	return c.Conn.Write(b)
 }
 
 // Read implements net.Conn.

@@ -4,14 +4,15 @@ import (
 	"io"
 	"net"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
-// Connections to a client that is gone end, and those to a slow one do not, on the sockets that attache opens and on
-// those of systemd.
+// The system keeps few unsent bytes for a slow client, and does not end its connection, on the sockets that attache opens
+// and on those of systemd.
 func TestTCPOptions(t *testing.T) {
 	s := newTestService(t, cli.Process{Stderr: io.Discard})
 	s.settings.Listen = "127.0.0.1:0"
@@ -30,7 +31,7 @@ func TestTCPOptions(t *testing.T) {
 		defer accepted.Close()
 		socket, err := accepted.(*net.TCPConn).SyscallConn()
 		check(t, err)
-		for option, want := range map[int]int{unix.TCP_USER_TIMEOUT: unacknowledgedTime, unix.TCP_NOTSENT_LOWAT: unsentBytes} {
+		for option, want := range map[int]int{unix.TCP_USER_TIMEOUT: 0, unix.TCP_NOTSENT_LOWAT: unsentBytes} {
 			check(t, socket.Control(func(fd uintptr) {
 				if got, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, option); err != nil || got != want {
 					t.Errorf("inherited: %t: option %d is %d, %v; want %d", s.Listeners != nil, option, got, err, want)
@@ -38,5 +39,59 @@ func TestTCPOptions(t *testing.T) {
 			}))
 		}
 		listeners[0].Close()
+	}
+}
+
+// A write fails if the client is gone, also if its buffer is full. It does not fail if the client was silent for long.
+func TestGoneClient(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer l.Close()
+	for _, full := range []bool{false, true} {
+		client, err := net.Dial("tcp", l.Addr().String())
+		check(t, err)
+		defer client.Close()
+		accepted, err := (&listener{Listener: l}).Accept()
+		check(t, err)
+		defer accepted.Close()
+		c := accepted.(*connection)
+		c.patience = time.Millisecond
+		write := func(b []byte) error {
+			c.looked = time.Time{}
+			_, err := c.Write(b)
+			return err
+		}
+		await := func(gone bool) {
+			t.Helper()
+			for end := time.Now().Add(time.Minute); unacknowledged(c.Conn) > c.patience != gone; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("full: %t: gone: %t, and not within a minute %t", full, !gone, gone)
+				}
+			}
+		}
+		check(t, write([]byte(":\n\n")))
+		await(false)
+		check(t, write([]byte(":\n\n")))
+		for n := 1 << 10; full && err == nil; n = 64 << 10 {
+			check(t, c.Conn.SetWriteDeadline(time.Now().Add(10*time.Millisecond)))
+			_, err = c.Conn.Write(make([]byte, n))
+		}
+		await(false)
+
+		// From now on nothing reaches the client.
+		socket, err := client.(*net.TCPConn).SyscallConn()
+		check(t, err)
+		nothing := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K}} // keeps 0 bytes of each packet
+		check(t, socket.Control(func(fd uintptr) {
+			check(t, unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &nothing[0]}))
+		}))
+		if !full {
+			_, err := c.Conn.Write([]byte(":\n\n"))
+			check(t, err)
+		}
+		await(true)
+		if err := write([]byte(":\n\n")); err != errGone {
+			t.Errorf("full: %t: the write got %v, want %v", full, err, errGone)
+		}
 	}
 }
