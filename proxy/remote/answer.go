@@ -153,6 +153,8 @@ func (x *exchange) refused(r *refusal) {
 	}
 	text := "the server answered " + statusText(r.status)
 	switch r.status {
+	case http.StatusProxyAuthRequired: // no server answers so, and a request without TLS has no CONNECT: see checkProxy
+		text = "a proxy answered " + statusText(r.status) + proxyAdvice
 	case http.StatusUnauthorized:
 		text += ": it wants a credential, or another one; see server.headers"
 	case http.StatusForbidden:

@@ -369,6 +369,23 @@ func TestProxyRefuses(t *testing.T) {
 	}
 }
 
+// Without TLS a proxy answers in place of the server. If it wants a password, the error says that it is the proxy's.
+func TestProxyWantsPassword(t *testing.T) {
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "no", http.StatusProxyAuthRequired)
+	}))
+	defer proxy.Close()
+	address, err := url.Parse(proxy.URL)
+	testkit.Check(t, err)
+	c := connect(t, nil, func(o *remote.Options) {
+		o.URL = "http://mcp.example.invalid/mcp"
+		o.Transport = remote.NewTransport(remote.TransportOptions{Proxy: http.ProxyURL(address)})
+	})
+	c.send(call)
+	c.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"a proxy answered HTTP 407 Proxy Authentication Required: put its user and password into the URL of the proxy: no"…`)
+	c.close()
+}
+
 // A server that cannot be reached fails each call, and is logged once, without the query.
 func TestUnreachable(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")

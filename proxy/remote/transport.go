@@ -79,7 +79,10 @@ func checkProxy(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.R
 	}
 	text := fmt.Sprintf("the proxy at %s answered %s", proxy.Host, statusText(resp.StatusCode))
 	if resp.StatusCode == http.StatusProxyAuthRequired {
-		text += ": put its user and password into the URL of the proxy"
+		text += proxyAdvice
 	}
 	return errors.New(text)
 }
+
+// proxyAdvice is what to do if a proxy wants a password.
+const proxyAdvice = ": put its user and password into the URL of the proxy"
