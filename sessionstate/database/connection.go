@@ -243,6 +243,9 @@ func (s *Server) onConnection(ctx context.Context, f func(*connection) (begun bo
 		}
 		late := err != nil && c.pending != nil
 		cut := err != nil && !late && c.pgx.IsClosed()
+		if !late && isReadOnly(err) { // a new connection may be to another host, or have another default
+			_ = c.pgx.Close(c.ctx)
+		}
 		c.release()
 		switch {
 		case cut && !begun && again:
@@ -326,7 +329,12 @@ func (e connectionError) Unwrap() error { return e.error }
 // isUnable reports whether the server cannot work now, or took too long.
 func isUnable(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	const readOnly = "25006" // it is a replica
 	// The classes are connection, resources, and operator, which has statement_timeout.
-	return ok && (e.Code == readOnly || slices.Contains([]string{"08", "53", "57"}, e.Code[:min(2, len(e.Code))]))
+	return isReadOnly(err) || ok && slices.Contains([]string{"08", "53", "57"}, e.Code[:min(2, len(e.Code))])
+}
+
+// isReadOnly reports whether the server takes no changes: it is a replica, or default_transaction_read_only is on.
+func isReadOnly(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == "25006"
 }

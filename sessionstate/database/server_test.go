@@ -75,7 +75,7 @@ func TestServer(t *testing.T) {
 		"Versions": testVersions, "TenantsAreApart": testTenantsAreApart, "RacesAreRunAgain": testRacesAreRunAgain,
 		"ConnectionsThatFail": testConnectionsThatFail, "ConnectionOutlivesItsCallers": testConnectionOutlivesItsCallers,
 		"StoppedProcess": testStoppedProcess, "Urgent": testUrgent, "Breaker": testBreaker,
-		"SettingsOfTransactions": testSettingsOfTransactions, "SingleStatements": testSingleStatements, "Problems": testProblems,
+		"SettingsOfTransactions": testSettingsOfTransactions, "ReadOnlyConnection": testReadOnlyConnection, "SingleStatements": testSingleStatements, "Problems": testProblems,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -599,6 +599,32 @@ func TestBreakerBacksOff(t *testing.T) {
 		b.recordSuccess()
 		if b.admit() != nil {
 			t.Error("it is open after a success")
+		}
+	}
+}
+
+// A connection that takes no changes is not used again. It keeps the default_transaction_read_only of its role when
+// the role's has changed, and its connection to a primary that has become read-only.
+func testReadOnlyConnection(t *testing.T, cluster *pgtest.Cluster) {
+	s := connect(t, ServerOptions{URL: cluster.Database(), Connections: 1})
+	migrate(t, s, notes(1))
+	db := s.Open(notes(1))
+	for i, change := range []func(id string) error{
+		func(id string) error { return insert(t.Context(), db, "", id) },
+		func(id string) error {
+			_, err := db.Exec(t.Context(), Scope{}, `INSERT INTO notes (tenant, id, n) VALUES ('', ?1, 0)`, id)
+			return err
+		},
+	} {
+		if _, err := db.Exec(t.Context(), Scope{}, `SET default_transaction_read_only = on`); err != nil {
+			t.Fatal(err)
+		}
+		id := string(rune('a' + i))
+		if err := change(id); !errors.Is(err, ErrDown) {
+			t.Errorf("a change on a connection that takes none: %v", err)
+		}
+		if err := change(id); err != nil {
+			t.Errorf("the next change: %v", err)
 		}
 	}
 }
