@@ -150,14 +150,15 @@ func (s *Server) Problems(ctx context.Context, schemas []Schema) (all []string, 
 // connectionProblems reports whether others on the network can read the connection or
 // impersonate the server.
 func (s *Server) connectionProblems() []string {
-	host := s.config.Host
-	ip, err := netip.ParseAddr(host)
-	// Nobody else can read a socket or the loopback interface, so these need no certificate.
-	local := strings.HasPrefix(host, "/") || host == "localhost" || err == nil && ip.IsLoopback()
-	if local || s.config.TLSConfig != nil && !s.config.TLSConfig.InsecureSkipVerify {
-		return nil
+	for _, try := range s.attempts() {
+		ip, err := netip.ParseAddr(try.Host)
+		// Nobody else can read a socket or the loopback interface, so these need no certificate.
+		local := strings.HasPrefix(try.Host, "/") || try.Host == "localhost" || err == nil && ip.IsLoopback()
+		if !local && (try.TLSConfig == nil || try.TLSConfig.InsecureSkipVerify) {
+			return []string{"the connection does not prove that the server is the right one: add sslmode=verify-full to store.url"}
+		}
 	}
-	return []string{"the connection does not prove that the server is the right one: add sslmode=verify-full to store.url"}
+	return nil
 }
 
 // roleProblems reports whether the role bypasses row level security.

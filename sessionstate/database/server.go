@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -99,7 +101,7 @@ func parseURL(address string) (*pgx.ConnConfig, error) {
 		}
 	}
 	// The error's own text contains the address.
-	return nil, errors.New("it is not the address of a PostgreSQL database: write it as postgres://USER:PASSWORD@HOST/DATABASE, with %XX for what a URL cannot have in it")
+	return nil, errors.New("it is not the address of a PostgreSQL database, or its certificate, key or service cannot be used: write it as postgres://USER:PASSWORD@HOST/DATABASE, with %XX for what a URL cannot have in it")
 }
 
 // passwordOutside reports whether pgx would take a part of the password for the host or the
@@ -141,7 +143,19 @@ func Connect(o ServerOptions) (*Server, error) {
 
 // Address returns a description of the database without secrets.
 func (s *Server) Address() string {
-	return fmt.Sprintf("PostgreSQL database %q of %s:%d", s.config.Database, s.config.Host, s.config.Port)
+	var hosts []string
+	for _, try := range s.attempts() {
+		if host := net.JoinHostPort(try.Host, strconv.Itoa(int(try.Port))); !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return fmt.Sprintf("PostgreSQL database %q of %s", s.config.Database, strings.Join(hosts, ", "))
+}
+
+// attempts returns the hosts in the order in which pgx tries them, some twice: with TLS and without.
+func (s *Server) attempts() []*pgconn.FallbackConfig {
+	first := &pgconn.FallbackConfig{Host: s.config.Host, Port: s.config.Port, TLSConfig: s.config.TLSConfig}
+	return append([]*pgconn.FallbackConfig{first}, s.config.Fallbacks...)
 }
 
 // Close closes the connections.

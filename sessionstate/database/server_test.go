@@ -634,7 +634,7 @@ func TestConnectionProblems(t *testing.T) {
 	for url, ok := range map[string]bool{
 		"postgres:///d?host=/run": true, "postgres://u@localhost/d": true, "postgres://u@127.0.0.1/d": true, "postgres://u@[::1]/d": true,
 		"postgres://u@db.example/d": false, "postgres://u@db.example/d?sslmode=require": false, "postgres://u@db.example/d?sslmode=disable": false,
-		"postgres://u@db.example/d?sslmode=verify-full": true,
+		"postgres://u@db.example/d?sslmode=verify-full": true, "postgres://u@localhost,db.example/d": false,
 	} {
 		if got := connect(t, ServerOptions{URL: url}).connectionProblems(); (len(got) == 0) != ok {
 			t.Errorf("%s: %q", url, got)
@@ -658,8 +658,16 @@ func TestURL(t *testing.T) {
 	if err := CheckURL("postgres://u:hunter2@h/d?sslmode=verify-full&sslrootcert=" + absent); err == nil || !strings.Contains(err.Error(), absent) || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("a file that does not exist: %v", err)
 	}
-	if got := connect(t, ServerOptions{URL: "postgres://u:hunter2@h/d"}).Address(); got != `PostgreSQL database "d" of h:5432` {
-		t.Errorf("the address is shown as %q", got)
+	if err := CheckURL("postgres://u:hunter2@h/d?sslmode=verify-full&sslcert=" + absent); err == nil || !strings.Contains(err.Error(), "certificate, key or service cannot be used") {
+		t.Errorf("a certificate without a key: %v", err)
+	}
+	for hosts, want := range map[string]string{
+		"h": "h:5432", "[::1]:5433": "[::1]:5433", "a:5433,b:5434": "a:5433, b:5434", "a,b": "a:5432, b:5432",
+	} {
+		got := connect(t, ServerOptions{URL: "postgres://u:hunter2@" + hosts + "/d"}).Address()
+		if got != `PostgreSQL database "d" of `+want {
+			t.Errorf("the address is shown as %q", got)
+		}
 	}
 }
 
