@@ -196,6 +196,9 @@ func useRoot(s *sessionstate.Session, initial *sessionstate.Context, root sessio
 // isInside reports whether a path is the directory or in it. It compares the paths as text and does
 // not follow links.
 func isInside(path, dir string) bool {
+	if hasDrive(path) { // filepath knows backslashes on Windows only
+		path, dir = strings.ReplaceAll(path, `\`, "/"), strings.ReplaceAll(dir, `\`, "/")
+	}
 	inside, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(inside)
 }
@@ -236,16 +239,25 @@ func (c *Conn) forgetRoots() {
 }
 
 // filePath returns the path of a file URI, or "" for other URIs: a root must be a file URI
-// (specification, client/roots).
+// (specification, client/roots). A path with a drive is a Windows path on every system, because the client
+// of a front may run on another machine. Claude Code 2.1.112 does not encode it: file://C:\src.
 func filePath(uri string) string {
+	if bare, ok := strings.CutPrefix(uri, "file://"); ok && hasDrive(bare) {
+		return drivePath(bare)
+	}
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" || u.Host != "" && u.Host != "localhost" {
 		return ""
 	}
-	if runtime.GOOS == "windows" {
+	if runtime.GOOS == "windows" || hasDrive(strings.TrimPrefix(u.Path, "/")) {
 		return drivePath(u.Path)
 	}
 	return u.Path
+}
+
+// hasDrive reports whether a path begins with a drive of Windows.
+func hasDrive(p string) bool {
+	return len(p) > 2 && 'a' <= p[0]|0x20 && p[0]|0x20 <= 'z' && p[1] == ':' && (p[2] == '/' || p[2] == '\\')
 }
 
 // drivePath returns the Windows path of the path in a URI, such as /C:/src.
