@@ -23,9 +23,8 @@ func (l *Launcher) environment(agent config.Agent, s *teams.Session, secrets Sec
 		}
 	}
 	var out []string
-	for _, entry := range l.Process.Env {
-		name, _, _ := strings.Cut(entry, "=")
-		if !slices.Contains(withheld, name) && !isSessionVariable(name, settings.Session) {
+	for _, entry := range assembly.Without(l.Process.Env, withheld...) {
+		if name, _, _ := strings.Cut(entry, "="); !isSessionVariable(name, settings.Session) {
 			out = append(out, entry)
 		}
 	}

@@ -87,7 +87,9 @@ func (c *Conn) FixedEnvironment(env []string) func() []string {
 
 // Without returns env without the variables of these names. It copies env, which other sessions use too.
 func Without(env []string, names ...string) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool { return slices.Contains(names, variable(entry)) })
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return cli.SameVariable(name, variable(entry)) })
+	})
 }
 
 // Injected returns the session's context as variables for a server that is started with env. The operator's

@@ -5,6 +5,7 @@ package cli
 import (
 	"io"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -74,9 +75,15 @@ func (t *Tokens) All() []string {
 // uses the first, like package os.
 func (p Process) Getenv(name string) string {
 	for _, entry := range p.Env {
-		if len(entry) > len(name) && entry[len(name)] == '=' && strings.HasPrefix(entry, name) {
-			return entry[len(name)+1:]
+		if n, value, ok := strings.Cut(entry, "="); ok && SameVariable(n, name) {
+			return value
 		}
 	}
 	return ""
+}
+
+// SameVariable reports whether two names are those of one variable. Windows ignores their case: in most
+// environments there, PATH is Path.
+func SameVariable(a, b string) bool {
+	return a == b || runtime.GOOS == "windows" && strings.EqualFold(a, b)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"runtime"
 	"testing"
 )
 
@@ -10,5 +11,16 @@ func TestGetenv(t *testing.T) {
 		if got := p.Getenv(name); got != want {
 			t.Errorf("getenv(%q) = %q, want %q", name, got, want)
 		}
+	}
+}
+
+// Windows ignores the case of names.
+func TestGetenvOfAnotherCase(t *testing.T) {
+	want := ""
+	if runtime.GOOS == "windows" {
+		want = "1"
+	}
+	if got := (Process{Env: []string{"Path=1", "PATHS=2"}}).Getenv("PATH"); got != want {
+		t.Errorf("PATH is %q, want %q", got, want)
 	}
 }
