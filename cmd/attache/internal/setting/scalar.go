@@ -103,7 +103,7 @@ func Absolute(s, base string) (string, error) {
 		return s, nil
 	case strings.ContainsRune(s, 0):
 		return "", errors.New("has a NUL in it: write a path")
-	case s == "~" || strings.HasPrefix(s, "~/"):
+	case s == "~" || strings.HasPrefix(s, "~/") || strings.HasPrefix(s, `~\`):
 		return "", fmt.Errorf("%q: ~ is not expanded here: write the home directory out", s)
 	case strings.Contains(s, "${"), strings.HasPrefix(s, "$"), strings.HasPrefix(s, "%"): // %NAME% on Windows
 		return "", fmt.Errorf("%q was not expanded by whoever started attache: write the path out", s)
