@@ -53,6 +53,9 @@ func ParseYAML(data []byte) (content ast.Node, err error) {
 	if at, why := guard(tokens); at != nil {
 		return nil, ErrorAt(at, why)
 	}
+	if at := badEscape(string(data), tokens); at != nil {
+		return nil, ErrorAt(at, `has \x, \u or \U without its 2, 4 or 8 hexadecimal digits: write a path of Windows in single quotes`)
+	}
 	tree, err := parser.Parse(joinWords(tokens), 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		return nil, syntaxError(err)
