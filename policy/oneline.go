@@ -125,8 +125,9 @@ var escapes = sync.OnceValue(func() *regexp.Regexp {
 // of ESC and a character from @ to _.
 func beginsEscape(r rune) bool { return r == 0x1B || r >= 0x80 && r <= 0x9F }
 
-// frameWords matches the words that mark the first line of the frame.
-var frameWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\(auto-injected\)`) })
+// frameWords matches the words that mark the first line of the frame. In Turkish İ and ı are forms of i, and in
+// lower case İ is the i of these words.
+var frameWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\(auto-[iİı]njected\)`) })
 
 // defuse replaces frameWords in s, so that no item can imitate the first line of the frame.
 func defuse(s string) string {
