@@ -2,8 +2,10 @@ package eventstream
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // An eventRecorder records the events of a parser as text.
@@ -68,9 +70,10 @@ func TestU02Events(t *testing.T) {
 	}
 }
 
-// FuzzEvents parses a stream whole and in two parts.
+// FuzzEvents parses a stream whole and in two parts, and compares both with eventsOf.
 func FuzzEvents(f *testing.F) {
 	f.Add("event: message\r\nid: 1\ndata: {\"a\":\ndata: 1}\r\n\r\n: x\n\n", 7)
+	f.Add(mark+mark+"data:1\r\ndata\rdata : 2\n\nretry: 1_0\nid:b\nid: a\x00\n\nretry: 007\nDATA: 3\nid\n\nevent: x", 4)
 	for _, n := range []int{maxField, maxValue, maxValue + 1} {
 		long := strings.Repeat("x", n)
 		f.Add("id: "+long+"\nevent: "+long+"\n"+long+": x\ndata: "+long+"\nretry: "+strings.Repeat("9", n)+"\n\n", n)
@@ -83,8 +86,48 @@ func FuzzEvents(f *testing.F) {
 		g.p = New(g)
 		g.p.Feed([]byte(stream[:at]))
 		g.p.Feed([]byte(stream[at:]))
-		if got, want := strings.Join(append(g.all, g.part.String()), "\n"), parse(stream, max(1, len(stream))); got != want {
-			t.Errorf("%q in two parts: %q, whole: %q", stream, got, want)
+		whole := parse(stream, max(1, len(stream)))
+		if got := strings.Join(append(g.all, g.part.String()), "\n"); got != whole {
+			t.Errorf("%q in two parts: %q, whole: %q", stream, got, whole)
+		}
+		if want := eventsOf(stream); whole != want {
+			t.Errorf("%q: %q, want %q", stream, whole, want)
 		}
 	})
+}
+
+// eventsOf does what parse does, in the words of the standard: it splits the stream into lines first.
+func eventsOf(stream string) string {
+	body, whole := strings.CutPrefix(stream, mark)
+	for n := len(mark) - 1; n > 0 && !whole; n-- { // see Feed for a part of a mark
+		body, whole = strings.CutPrefix(stream, mark[:n])
+	}
+	lines := strings.Split(strings.ReplaceAll(strings.ReplaceAll(body, "\r\n", "\n"), "\r", "\n"), "\n")
+	var events, data []string
+	var name, id, nextID string
+	retry := time.Duration(-1)
+	for i, line := range lines {
+		ended := i < len(lines)-1
+		field, value, colon := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case line == "" && ended:
+			id = nextID
+			events = append(events, fmt.Sprintf("%s|%s|%s|%v", name, strings.Join(data, " "), id, retry))
+			name, data = "", nil
+		case field == "data" && (ended || colon): // data is passed on before its line ends
+			data = append(data, value)
+		case !ended, len(value) > maxValue:
+		case field == "event":
+			name = value
+		case field == "id" && !strings.Contains(value, "\x00"):
+			nextID = value
+		case field == "retry":
+			// Digits alone; more than some days are ignored.
+			if ms, err := strconv.Atoi(value); err == nil && strings.Trim(value, "0123456789") == "" && ms < 1<<31 {
+				retry = time.Duration(ms) * time.Millisecond
+			}
+		}
+	}
+	return strings.Join(append(events, strings.Join(data, " ")), "\n")
 }
