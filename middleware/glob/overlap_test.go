@@ -1,6 +1,9 @@
 package glob
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestOverlap(t *testing.T) {
 	for _, test := range []struct {
@@ -33,20 +36,65 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// FuzzOverlap checks that two patterns overlap if they match the same name.
+// FuzzOverlap checks that two patterns overlap exactly if a name matches both. It also makes short patterns of a
+// few letters from the bytes, so that it can try all names that may match both.
 func FuzzOverlap(f *testing.F) {
 	f.Add("get_*", "*_x", "get_x")
 	f.Add("a?c", "*", "abc")
+	f.Add("\x02\x00\x02", "\x03\x01", "") // *a* and ?b
+	names := shortNames(6)
 	f.Fuzz(func(t *testing.T, a, b, name string) {
 		if len(a)+len(b) > 200 {
 			return
 		}
-		one, err1 := Match([]string{a}, name)
-		other, err2 := Match([]string{b}, name)
-		if err1 == nil && err2 == nil && one && other && !Overlap(a, b) {
+		if both(a, b, name) && !Overlap(a, b) {
 			t.Errorf("%q matches %q and %q, which do not overlap", name, a, b)
 		}
+		a, b = shortPattern(a), shortPattern(b)
+		match := slices.ContainsFunc(names, func(name string) bool { return both(a, b, name) })
+		if Overlap(a, b) != match {
+			t.Errorf("%q and %q overlap: %v, want %v", a, b, !match, match)
+		}
 	})
+}
+
+// both reports whether a name matches two patterns.
+func both(a, b, name string) bool {
+	if ok, err := Match([]string{a}, name); !ok || err != nil {
+		return false
+	}
+	ok, err := Match([]string{b}, name)
+	return ok && err == nil
+}
+
+// shortPattern makes a pattern with at most three letters, and stars between them.
+func shortPattern(text string) (pattern string) {
+	letters := 0
+	for _, c := range []byte(text) {
+		part := [...]string{"a", "b", "*", "?", `\*`}[c%5]
+		if part != "*" {
+			letters++
+		}
+		if letters > 3 || len(pattern) > 8 {
+			break
+		}
+		pattern += part
+	}
+	return pattern
+}
+
+// shortNames returns all names of at most n letters. If two patterns overlap, a name that is not longer than both
+// together matches both.
+func shortNames(n int) []string {
+	names := []string{""}
+	for from := 0; n > 0; n-- {
+		end := len(names)
+		for _, name := range names[from:end] {
+			names = append(names, name+"a", name+"b", name+"*")
+		}
+		from = end
+	}
+	return names
 }
 
 func TestCovers(t *testing.T) {
