@@ -58,6 +58,26 @@ func guard(tokens token.Tokens) (*token.Token, string) {
 	return nil, ""
 }
 
+const secondDocument = "a second document begins here: write one document a file"
+
+// afterEmpty returns the first token of a document after an empty one, or nil. The parser ignores all that follows
+// two --- with nothing between, so a file of rules would be a file without rules.
+func afterEmpty(tokens token.Tokens) *token.Token {
+	headers := 0
+	for _, t := range tokens {
+		switch {
+		case t.Type == token.CommentType:
+		case t.Type == token.DocumentHeaderType:
+			headers++
+		case headers > 1:
+			return t
+		default:
+			headers = 0
+		}
+	}
+	return nil
+}
+
 // isBlockText reports whether the token after before is the text that a | or > introduces.
 func isBlockText(before token.Tokens) bool {
 	for i := len(before) - 1; i >= 0; i-- {

@@ -56,6 +56,9 @@ func ParseYAML(data []byte) (content ast.Node, err error) {
 	if at := badEscape(string(data), tokens); at != nil {
 		return nil, ErrorAt(at, `has \x, \u or \U without its 2, 4 or 8 hexadecimal digits: write a path of Windows in single quotes`)
 	}
+	if at := afterEmpty(tokens); at != nil {
+		return nil, ErrorAt(at, secondDocument)
+	}
 	tree, err := parser.Parse(joinWords(tokens), 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		return nil, syntaxError(err)
@@ -64,7 +67,7 @@ func ParseYAML(data []byte) (content ast.Node, err error) {
 		switch {
 		case doc.Body == nil || doc.Body.Type() == ast.CommentType:
 		case content != nil:
-			return nil, ErrorAt(Start(doc.Body), "a second document begins here: write one document a file")
+			return nil, ErrorAt(Start(doc.Body), secondDocument)
 		default:
 			content = doc.Body
 		}
