@@ -3,6 +3,7 @@ package glob
 import (
 	"slices"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestOverlap(t *testing.T) {
@@ -47,7 +48,8 @@ func FuzzOverlap(f *testing.F) {
 		if len(a)+len(b) > 200 {
 			return
 		}
-		if both(a, b, name) && !Overlap(a, b) {
+		// The patterns of a configuration are UTF-8. A prefix that ends within a character matches by bytes.
+		if utf8.ValidString(a) && utf8.ValidString(b) && both(a, b, name) && !Overlap(a, b) {
 			t.Errorf("%q matches %q and %q, which do not overlap", name, a, b)
 		}
 		a, b = shortPattern(a), shortPattern(b)
