@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -138,7 +139,7 @@ func TestRemoveKeepsEntriesOfTheUser(t *testing.T) {
 	}
 }
 
-// Adding and then removing a recipe restores the bytes of any file.
+// An added recipe is read from the file, and removing it restores the bytes of any file.
 func FuzzAddRemove(f *testing.F) {
 	f.Add("log: {}\n")
 	f.Add("servers:\n  a: {}\n\n# end")
@@ -147,6 +148,11 @@ func FuzzAddRemove(f *testing.F) {
 		after, err := Add([]byte(content), "git", "match: {package: x}\n")
 		if err != nil {
 			return
+		}
+		values, err := decode(after)
+		servers, _ := values["servers"].(map[string]any)
+		if want := map[string]any{"match": map[string]any{"package": "x"}}; !reflect.DeepEqual(servers["git"], want) {
+			t.Fatalf("%q became %q, with %v of %v, %v", content, after, servers["git"], values, err)
 		}
 		back, err := remove(after, "git")
 		if err != nil {
