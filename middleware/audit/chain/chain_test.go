@@ -2,6 +2,8 @@ package chain
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -813,6 +815,7 @@ func TestBeginWithoutID(t *testing.T) {
 	}
 }
 
+// FuzzVerify verifies any bytes, and a chain of records that is made of them.
 func FuzzVerify(f *testing.F) {
 	var t tip
 	whole := t.next(nil, []byte(`{"kind":"begin","version":1}`))
@@ -823,6 +826,9 @@ func FuzzVerify(f *testing.F) {
 	f.Add([]byte("\n\n{}\n"))
 	f.Add([]byte(`{"seq":1,"prev":"sha256:` + strings.Repeat("0", 64) + "\",}\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) < 1<<16 { // a line is bounded
+			checkChanged(t, b)
+		}
 		var v Verifier
 		err := v.File("f", bytes.NewReader(b))
 		if err == nil {
@@ -844,6 +850,34 @@ func FuzzVerify(f *testing.F) {
 			t.Fatalf("%q ends in %v (%v), and is verified to %d %v", b, e.tip, endErr, v.Last, v.Digest)
 		}
 	})
+}
+
+// checkChanged makes a chain of records that have the lines of b, and changes one byte of it. The digests decide
+// which byte, because the fuzzer cannot make them.
+func checkChanged(t *testing.T, b []byte) {
+	t.Helper()
+	var end tip
+	whole := end.next(nil, note{Kind: kindBegin, Version: Version}.body())
+	for _, text := range bytes.SplitN(b, []byte("\n"), 4) {
+		record, err := json.Marshal(map[string]string{"kind": "call", "x": string(text)})
+		check(t, err)
+		whole = end.next(whole, record)
+	}
+	verified := func() error {
+		v := Verifier{Expect: end.digest}
+		if err := v.File("f", bytes.NewReader(whole)); err != nil {
+			return err
+		}
+		return v.Close()
+	}
+	if err := verified(); err != nil {
+		t.Fatalf("%q: %v", whole, err)
+	}
+	at := int(binary.LittleEndian.Uint32(end.digest[:])) % len(whole)
+	whole[at] ^= max(1, end.digest[4])
+	if verified() == nil {
+		t.Fatalf("%q was changed at %d, and is verified", whole, at)
+	}
 }
 
 func BenchmarkAppend(b *testing.B) {
