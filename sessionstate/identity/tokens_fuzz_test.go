@@ -1,6 +1,7 @@
 package identity_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -84,11 +85,11 @@ func FuzzClaims(f *testing.F) {
 	})
 }
 
-// FuzzSessionFile parses any bytes as a session file.
+// FuzzSessionFile parses any bytes as a session file. What it reads from JSON is what encoding/json reads.
 func FuzzSessionFile(f *testing.F) {
 	for _, seed := range []string{
 		"", "user: ada\n", `{"user":"ada","roles":["a"]}`, "{user: ada}", "user: &a b\ntenant: *a\n", "<<: {user: a}\n", "roles: [[a]]", "user: |\n  a\n",
-		"%YAML 1.2\n---\nuser: a\n", `{"user":"\ud800"}`, "{\"user\":\"a\",\"user\":\"b\"}", "? user\n: a\n", "!!binary x", strings.Repeat("[", 100),
+		"%YAML 1.2\n---\nuser: a\n", `{"user":"\ud800"}`, `{"user":"A\u0064\/\ud83d\ude00: #","workspace":"/W","session":"7C"}`, "{\"user\":\"a\",\"user\":\"b\"}", "? user\n: a\n", "!!binary x", strings.Repeat("[", 100),
 	} {
 		f.Add([]byte(seed))
 	}
@@ -103,6 +104,16 @@ func FuzzSessionFile(f *testing.F) {
 			return
 		}
 		words := []string{s.Session, s.Workspace, s.WorkspaceID}
+		var object map[string]any
+		_ = json.Unmarshal(data, &object) // YAML is not compared
+		for name, got := range map[string]string{"session": s.Session, "workspace": s.Workspace, "workspace_id": s.WorkspaceID} {
+			if want, ok := object[name].(string); ok && got != want {
+				t.Errorf("%q: %s is %q", data, name, got)
+			}
+		}
+		if want, ok := object["user"].(string); ok && want != "" && (s.Principal == nil || s.Principal.User != want) {
+			t.Errorf("%q gave %+v", data, s.Principal)
+		}
 		if s.Principal != nil {
 			words = append(words, s.Principal.User, s.Principal.Tenant)
 			words = append(words, s.Principal.Roles...)
