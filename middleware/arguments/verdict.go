@@ -79,7 +79,7 @@ func choosesWorkspace(tool string) string {
 			continue
 		case readers.has(w), technologies.has(w), w == "mcp":
 			continue
-		case adders.has(w), w == "start":
+		case adders.has(w), starters.has(w):
 			adder = w
 		case owners.has(w):
 			owner = w

@@ -89,8 +89,9 @@ const (
 	// adders next to "workspace" in the name of a tool mean that the server has workspaces of its
 	// own, and so do makers.
 	adders vocabulary = `create add new make register attach`
-	// owners are things with a workspace of their own. The one who makes them chooses it.
-	owners vocabulary = `session agent profile`
+	// owners are things with a workspace of their own. The caller who adds or starts one chooses it.
+	owners   vocabulary = `session agent subagent worker profile`
+	starters vocabulary = `start spawn launch`
 	// wholes may follow a verb without naming its object.
 	wholes vocabulary = `all everything now it force`
 	// elsewhere are words in the name of a tool whose paths are not on this machine.
