@@ -253,8 +253,10 @@ func (x *exchange) deliver(s *session, p *message) (*answer.Writer, error) {
 	// Before hand, after which the message belongs to the relay.
 	cancelled := p.cancels()
 	err := x.hand(s, p)
-	if reply := p.m.Get("id").Raw; err != nil && p.m.Kind().IsReply() && len(reply) > 0 {
-		s.serverRequests.Add(reply) // the client may send it again
+	if err != nil && p.m.Kind().IsReply() {
+		if id := p.m.Get("id").Raw; len(id) > 0 { // an error may have none
+			s.serverRequests.Add(id) // the client may send it again
+		}
 	}
 	if len(calls) == 0 && errors.Is(err, errClosed) {
 		return nil, err
