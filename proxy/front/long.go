@@ -102,6 +102,9 @@ func (o *output) endLong(l *longLine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := l.call; c != nil && s.calls[c.id] == c && (l.answers() || !l.complete()) {
+		if s.key != "" { // as for a short reply: see toCancel
+			s.replied.Add(c.Raw)
+		}
 		if s.dropLocked(c) {
 			l.stream.Close()
 		}
