@@ -65,7 +65,7 @@ func (x *exchange) get() {
 	defer s.release()
 	defer s.detach(t)
 	w := x.writer(&t.Stream, nil)
-	w.Again = first
+	w.Prefix = first
 	x.answer(w)
 }
 

@@ -191,8 +191,9 @@ func (x *exchange) notifyModern(p *message) {
 func (s *session) toCancel(id []byte, authorization string) *call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	key := callid.Text(id)
 	calls := slices.DeleteFunc(slices.Collect(maps.Values(s.calls)), func(c *call) bool {
-		return callid.Text(c.Raw) != callid.Text(id) || c.request.Header.Get("Authorization") != authorization
+		return callid.Text(c.Raw) != key || c.request.Header.Get("Authorization") != authorization
 	})
 	// One cancellation takes one id: the others wait for theirs.
 	if s.left.Take(id) || len(calls) != 1 || !calls[0].subscribes && s.replied.Take(id) {

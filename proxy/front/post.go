@@ -74,7 +74,7 @@ func (x *exchange) cancelsModern(p *message) bool {
 // postLegacy handles a message of a revision with a handshake. The revision in the header is only
 // checked to be a known one: the session has the one that initialize negotiated.
 func (x *exchange) postLegacy(p *message) {
-	if version := x.header(versionHeader); version != "" && !revision.IsKnown(version) {
+	if version := x.header(versionHeader); version != "" && !revision.IsLegacy(version) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the revision in the header MCP-Protocol-Version is not known")
 		return
 	}

@@ -31,12 +31,12 @@ func (x *exchange) resume(id, last string) {
 	}
 	w.Stream = w.Reader.Stream
 	over, abandoned := w.Stream.Progress()
-	w.Again, ok = w.Reader.After(last)
+	w.Prefix, ok = w.Reader.After(last)
 	switch {
 	case abandoned, over && !ok:
 		w.Reader.Leave(true)
 		x.answerLost(request)
-	case over && len(w.Again) == 0:
+	case over && len(w.Prefix) == 0:
 		w.Reader.Leave(true)
 		x.finish(http.StatusNoContent)
 	default:
@@ -56,5 +56,5 @@ func (x *exchange) answerLost(request []byte) {
 		return
 	}
 	reply := wire.ErrorReply(request, wire.CodeInternalError, "the connection was lost, and the answer was not kept: the request may have been executed")
-	x.writer(nil, nil).Last(reply.Frame())
+	x.writer(nil, nil).WriteLast(reply.Frame())
 }

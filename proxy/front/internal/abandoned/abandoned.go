@@ -5,9 +5,9 @@
 // would go to it. So until the reply has come, no other call of the session may have either of them.
 package abandoned
 
-// max is how many ids and tokens a Calls remembers. A server sends no reply to a cancelled request
+// maxKept is how many ids and tokens a Calls remembers. A server sends no reply to a cancelled request
 // (specification, basic/utilities/cancellation), so most of them are never settled.
-const max = 10_000
+const maxKept = 10_000
 
 // Calls are the abandoned calls of a session, with ids and tokens as callid.Text returns them. The zero value has
 // none. It does not lock: the caller does, because it looks at its calls in flight at the same time.
@@ -19,7 +19,7 @@ type Calls struct {
 // Add remembers a call. token is "" if it has none.
 func (c *Calls) Add(id, token string) {
 	// To forget all is simple. Only a client that abandons calls without end gets here.
-	if c.token == nil || len(c.token)+len(c.taken) >= max {
+	if c.token == nil || len(c.token)+len(c.taken) >= maxKept {
 		c.token, c.taken = map[string]string{}, map[string]struct{}{}
 	}
 	c.token[id] = token

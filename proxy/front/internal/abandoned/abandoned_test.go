@@ -31,13 +31,13 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// A client that abandons calls without end takes no more memory than max ids and tokens.
+// A client that abandons calls without end takes no more memory than maxKept ids and tokens.
 func TestCallsAreBounded(t *testing.T) {
 	var c Calls
-	for i := range max/2 + 1 {
+	for i := range maxKept/2 + 1 {
 		c.Add(strconv.Itoa(i), "token of "+strconv.Itoa(i))
 	}
-	if n := len(c.token) + len(c.taken); n != 2 || !c.Has(strconv.Itoa(max/2), "") {
-		t.Errorf("%d ids and tokens are kept of %d calls, want those of the last", n, max/2+1)
+	if n := len(c.token) + len(c.taken); n != 2 || !c.Has(strconv.Itoa(maxKept/2), "") {
+		t.Errorf("%d ids and tokens are kept of %d calls, want those of the last", n, maxKept/2+1)
 	}
 }

@@ -37,7 +37,7 @@ type Writer struct {
 	Stream   *outbox.Stream
 	Request  *Request       // nil for a GET
 	Reader   *outbox.Reader // nil unless events are recorded; set by the caller or by the first event
-	Again    []byte         // events with which the response begins
+	Prefix   []byte         // events with which the response begins
 	Mode     Mode
 
 	open   bool   // part of a message has been written, and more follows
@@ -310,7 +310,7 @@ func (w *Writer) start() []byte {
 	if q := w.Request; w.Reader == nil && q != nil && q.Recorder != nil {
 		w.Reader = q.Recorder.Record(w.Stream, q.Raw, w.Interrupt)
 	}
-	return append([]byte(":\n\n"), w.Again...)
+	return append([]byte(":\n\n"), w.Prefix...)
 }
 
 // allowWrite moves the write deadline to WriteTime from now.
@@ -328,8 +328,8 @@ func (w *Writer) leave() {
 	}
 }
 
-// Last writes a response of one event, whose id says that nothing follows it.
-func (w *Writer) Last(frame []byte) {
+// WriteLast writes a response of one event, whose id says that nothing follows it.
+func (w *Writer) WriteLast(frame []byte) {
 	if w.begin() != nil {
 		return
 	}

@@ -27,7 +27,7 @@ type bareGet struct {
 func ServeBare(response *bare.Response, t *outbox.Stream, first []byte, pulse *outbox.Pulse, closed func()) {
 	g := &bareGet{response: response, pulse: pulse, closed: closed, w: Writer{
 		Response: response, Control: *http.NewResponseController(response),
-		Accept: accept.Accept{Events: true}, Stream: t, Again: first,
+		Accept: accept.Accept{Events: true}, Stream: t, Prefix: first,
 	}}
 	g.wakes.Store(1) // so that wake starts no other goroutine meanwhile
 	pulse.Join(t)

@@ -2,14 +2,14 @@
 // revisions compare as texts; "" is that of a client that does not name one.
 package revision
 
-// HasHandshake reports whether clients of a revision begin with initialize and have a session id. It is
-// also for a header that nobody has checked: a value that is no revision then gets the refusal of its
-// era. Many clients up to 2025-03-26 send no header, which came with 2025-06-18.
+// HasHandshake reports whether clients of a revision begin with initialize and have a session id. A text that
+// is no revision is compared like one, because nobody has checked the header that it comes from. Many
+// clients up to 2025-03-26 send no header, which came with 2025-06-18.
 func HasHandshake(revision string) bool { return revision < "2026-07-28" }
 
-// IsKnown reports whether a revision with a handshake exists. The specification wants 400 for any other in
-// the header MCP-Protocol-Version (2025-11-25, basic/transports, "Protocol Version Header").
-func IsKnown(revision string) bool {
+// IsLegacy reports whether a revision is a known one with a handshake. The specification wants 400 for any
+// other in the header MCP-Protocol-Version (2025-11-25, basic/transports, "Protocol Version Header").
+func IsLegacy(revision string) bool {
 	switch revision {
 	// The first is from before the first release. Clients of the TypeScript SDK negotiate and send it.
 	case "2024-10-07", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25":
