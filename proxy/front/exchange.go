@@ -77,7 +77,7 @@ func (x *exchange) writer(t *outbox.Stream, q *answer.Request) *answer.Writer {
 }
 
 // answer writes a response to its end, and reports whether its stream has ended. Otherwise the client has
-// disconnected.
+// disconnected, or reads the stream in another response.
 func (x *exchange) answer(w *answer.Writer) bool {
 	ended := w.Serve(x.r.Context(), &x.f.pulse)
 	if ended && w.Mode == answer.Undecided {
@@ -124,8 +124,9 @@ func (x *exchange) finish(status int) {
 func (x *exchange) readBody() (line []byte, ok bool) {
 	x.body.Limits, x.body.Principal = x.f.o.Limits, x.who.ID
 	data, err := x.body.Read(x.r.Body, x.r.ContentLength)
+	// So that net/http does not read the rest of the body. After ErrFull it may, because the client is to try again.
 	if err != nil && !errors.Is(err, body.ErrFull) {
-		x.w.Header().Set("Connection", "close") // the rest of the body is not read, so no request can follow it
+		x.w.Header().Set("Connection", "close")
 	}
 	switch {
 	case errors.Is(err, body.ErrTooLarge):

@@ -16,8 +16,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// post handles a POST, which has a message. What needs no body is checked before it is read, and nothing is written
-// to a session before all checks have passed: a request that is refused has not been executed.
+// post handles a POST, which has a message. What needs no body is checked before it is read, and no relay gets the
+// message before all checks have passed: a request that is refused has not been executed.
 func (x *exchange) post() {
 	if !accept.IsJSON(x.header("Content-Type")) {
 		x.refuse(http.StatusUnsupportedMediaType, nil, wire.CodeInvalidRequest, "the Content-Type of a message is application/json")
@@ -297,7 +297,9 @@ func (p *message) cancels() string {
 
 // cancelled answers a call that was cancelled, because the upstream will not answer it, and a stream without a reply
 // makes some clients wait. id is the key of the call; by is "client" or "server". A server may cancel subscriptions
-// and its own requests only, and one of its own may have the id of a call of the client.
+// and its own requests only, and one of its own may have the id of a call of the client. It looks the call
+// up by its id, and does not get that of toCancel: if another client has used the id meanwhile, the server may have
+// been told to cancel the other call, and would then send no reply to it.
 func (s *session) cancelled(id, by string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -127,8 +127,8 @@ func (c *Conn) use(s *Shared) {
 	}
 }
 
-// notify notifies the client that lists have changed, if the client is to hear of them: see announce.Changed. The
-// caller does not hold c.mu, because Notify may wait for a client that does not read.
+// notify notifies the client that lists have changed, if the client is to hear of them: see announce.Changed. It
+// does not block, because Notify queues the notifications.
 func (c *Conn) notify(lists []announce.List) {
 	if c.Control == nil {
 		return

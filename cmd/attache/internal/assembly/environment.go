@@ -11,10 +11,9 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// OwnVariables returns the variables that servers do not get, because a server can send what it gets to anybody, and
-// attache needs them itself: those with secrets, ATTACHE_RECORD,
-// with which a second attache would write to the recording of the first, and those with which a
-// server can write to the model as the user, unless the operator allows that.
+// OwnVariables returns the variables that servers do not get: those with secrets, which a server could send to
+// anybody, ATTACHE_RECORD, with which a second attache would write to the recording of the first, and those
+// with which a server can write to the model as the user, unless the operator allows that.
 func OwnVariables(s *config.Settings) []string {
 	names := []string{
 		config.APIKeyVariable, config.TokenVariable, config.SessionTokenVariable, setting.Prefix + "_RECORD",

@@ -82,8 +82,7 @@ func (s *Shared) Announce(changed func(*announce.Announce) []announce.List) {
 	}
 }
 
-// connections returns the connections at the moment. The caller calls them without mu: they may wait for their relays,
-// and Close needs mu.
+// connections returns the connections at the moment. One of them may be closed as soon as mu is free.
 func (p *process) connections() []*Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()

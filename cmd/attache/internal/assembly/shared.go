@@ -74,7 +74,7 @@ type Shared struct {
 	log           *slog.Logger            // for the layers that do not act in a dry run
 	scrubAudit    *record.Scrubber        // values that look like secrets, and known ones; nil without an audit
 	scrubKnown    *record.Scrubber        // known secrets; nil without an audit
-	scrubber      func() *record.Scrubber // without known secrets and values that look like one
+	scrubber      func() *record.Scrubber // removes known secrets, and values that look like one
 
 	rewrite   *rewrite.Shared   // nil without rules
 	access    *access.Shared    // nil if every call is allowed
@@ -184,7 +184,7 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 		withheld:      OwnVariables(settings),
 		log:           p.Log,
 	}
-	// The log hides it before anything below can log it.
+	// redactLog hides the operator's credential before anything below can log it.
 	if who.Own.secret != "" {
 		s.secrets = append(s.secrets, who.Own.secret)
 	}

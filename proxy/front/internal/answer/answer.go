@@ -1,7 +1,8 @@
 // Package answer writes the messages of a stream to one HTTP response, as JSON or as server-sent events.
 //
 // The first message decides: if it is the reply, the response is JSON with that one message, else a stream of
-// events that ends with the reply. A response with events that its client may take up again is recorded while it
+// events that ends with the reply. If none comes for some seconds, a comment begins a stream of events. A client
+// that accepts one form only gets that. A response with events that its client may take up again is recorded while it
 // is written; if the client is lost, what it takes from the stream is still recorded, for the next response.
 //
 // Writes have deadlines of their own, because a client that does not read would hold the session's messages in
@@ -57,8 +58,9 @@ const (
 	Events
 )
 
-// Serve writes the messages until the stream ends or the client disconnects, which ends ctx. It reports whether
-// the stream has ended. If it has and the mode is Undecided, no message came, and the caller has to answer.
+// Serve writes the messages until the stream ends, the client disconnects, which ends ctx, or another Writer wants
+// the Reader's place. It reports whether the stream has ended. If it has and the mode is Undecided, no message came,
+// and the caller has to answer.
 func (w *Writer) Serve(ctx context.Context, pulse *outbox.Pulse) bool {
 	t := w.Stream
 	// Runs last: after it the next reader of the stream may join the pulse, which this one must have left.

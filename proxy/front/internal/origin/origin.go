@@ -34,8 +34,7 @@ func HostAllowed(header string, allowed []string, local netip.Addr) bool {
 // IsLoopbackHost reports whether a Host header names the loopback interface.
 func IsLoopbackHost(header string) bool { return loopback.Is(hostname(header)) }
 
-// hostname returns the name in a Host header, without port and brackets. The port does not matter: a name that does
-// not belong to this machine is refused with any.
+// hostname returns the name in a Host header, without port and brackets.
 func hostname(host string) string {
 	if strings.Contains(host, ":") { // SplitHostPort allocates an error if there is no port
 		if name, _, err := net.SplitHostPort(host); err == nil {
