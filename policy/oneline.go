@@ -125,8 +125,8 @@ var escapes = sync.OnceValue(func() *regexp.Regexp {
 // of ESC and a character from @ to _.
 func beginsEscape(r rune) bool { return r == 0x1B || r >= 0x80 && r <= 0x9F }
 
-// frameWords matches the words that mark the first line of the frame. In Turkish İ and ı are forms of i, and in
-// lower case İ is the i of these words.
+// frameWords matches the words that mark the first line of the frame. İ and ı are Turkish letters that a reader
+// may take for i.
 var frameWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\(auto-[iİı]njected\)`) })
 
 // defuse replaces frameWords in s, so that no item can imitate the first line of the frame.

@@ -89,7 +89,8 @@ const (
 	// adders next to "workspace" in the name of a tool mean that the server has workspaces of its
 	// own, and so do makers.
 	adders vocabulary = `create add new make register attach`
-	// owners are things with a workspace of their own. The caller who adds or starts one chooses it.
+	// owners are things with a workspace of their own. The caller who adds or starts such a thing chooses its
+	// workspace.
 	owners   vocabulary = `session agent subagent worker profile`
 	starters vocabulary = `start spawn launch`
 	// wholes may follow a verb without naming its object.

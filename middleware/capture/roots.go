@@ -240,7 +240,7 @@ func (c *Conn) forgetRoots() {
 
 // filePath returns the path of a file URI, or "" for other URIs: a root must be a file URI
 // (specification, client/roots). A path with a drive is a Windows path on every system, because the client
-// of a front may run on another machine. Claude Code 2.1.112 does not encode it: file://C:\src.
+// of a front may run on another machine. Claude Code 2.1.112 does not encode such a path: file://C:\src.
 func filePath(uri string) string {
 	if bare, ok := strings.CutPrefix(uri, "file://"); ok && hasDrive(bare) {
 		return drivePath(bare)

@@ -70,7 +70,7 @@ func FuzzTraceparent(f *testing.F) {
 		got := trace.Parse(text)
 		if got == "" {
 			ctx := propagation.TraceContext{}.Extract(t.Context(), propagation.MapCarrier{"traceparent": text})
-			if c := oteltrace.SpanContextFromContext(ctx); c.IsValid() && len(text) == len(valid) { // it accepts a dash behind version 00
+			if c := oteltrace.SpanContextFromContext(ctx); c.IsValid() && len(text) == len(valid) { // OpenTelemetry accepts a dash behind version 00
 				t.Errorf("%q is not valid here, and OpenTelemetry reads it as %+v", text, c)
 			}
 			return

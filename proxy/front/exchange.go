@@ -53,15 +53,15 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// An exchange is one HTTP request and its response. The goroutine of its handler alone uses it, and it ends with
-// the handler: what lives longer, as a bare stream, must not refer to it.
+// An exchange is one HTTP request and its response. Only the goroutine of its handler uses it, and it ends with
+// the handler. A value that lives longer, such as a bare stream, must not refer to it.
 type exchange struct {
 	f          *Front
 	w          http.ResponseWriter
 	r          *http.Request
 	rc         http.ResponseController
 	accept     accept.Accept
-	body       body.Buffer // of the message, until the relay has it
+	body       body.Buffer // the body of the message, until the relay has it
 	who        Principal
 	credential string
 }
@@ -86,8 +86,8 @@ func (x *exchange) answer(w *answer.Writer) bool {
 	return ended
 }
 
-// refuse answers the request, whose raw id is id or null if id is nil, with an error. The body is a JSON-RPC error
-// with every status, as the specification allows (basic/transports, "Sending Messages to the Server").
+// refuse answers the request with an error. id is the raw id of the request, nil for null. The body is a JSON-RPC
+// error with every status, as the specification allows (basic/transports, "Sending Messages to the Server").
 func (x *exchange) refuse(status int, id []byte, code int, text string) {
 	m := wire.ErrorReply(id, code, text)
 	h := x.w.Header()

@@ -69,15 +69,15 @@ type Front struct {
 	keeper *sessions.Keeper // nil without a Store
 
 	// mu guards the fields up to draining. A session.mu may be locked while it is held, not the
-	// other way round. Options.Open is called with mu held, so that of two first requests of a
-	// conversation only one opens a session.
+	// other way round. Options.Open is called with mu held, so that two first requests of a conversation open
+	// only one session.
 	mu       sync.Mutex
 	byID     map[string]*session // legacy sessions
 	byKey    map[string]*session // those of 2026-07-28
 	draining bool
 	refused  struct{ unchecked, credential, address, limit, session limit.Refusals }
-	relays   sync.WaitGroup // and the deletions of ended sessions: see recordClose
-	streams  tasks.Group    // on bare connections, which the HTTP server does not track
+	relays   sync.WaitGroup // running relays, and deletions of ended sessions: see recordClose
+	streams  tasks.Group    // streams on bare connections, which the HTTP server does not track
 
 	pulse   outbox.Pulse
 	keys    taskkey.Keys               // of the sessions in byKey
@@ -110,13 +110,13 @@ func New(o Options) *Front {
 // A session is the session of one client: a relay, the calls in flight, and the streams that its
 // messages go to.
 //
-// The handlers of its HTTP requests add their calls, put their messages into the inbox, and write what
-// comes on their streams. The relay takes the messages from the inbox, and its goroutines call output,
-// which finds the stream of each line.
+// The handlers of its HTTP requests add their calls, put their messages into the inbox, and write the messages
+// of their streams. The relay takes the messages from the inbox, and its goroutines call output, which finds
+// the stream of each line.
 //
 // A session ends in closeLocked, whoever ends it: its client, its timer, its relay, Drain, or a front that
-// needs the place. After that no handler finds it, its calls are answered, and its relay reads the
-// end of its client. The goroutine of run outlives that until the upstream has ended.
+// needs room. After that no handler finds it, its calls are answered, and its relay reads the end of its input.
+// The goroutine of run ends later, when the upstream has ended.
 type session struct {
 	f    *Front
 	log  *slog.Logger
@@ -134,8 +134,8 @@ type session struct {
 	serverRequests callid.Unread // ids of the server's requests that the client has not answered
 
 	// mu guards the fields below. It is never held while a stream may block: a client that does not read
-	// would stop the handlers of all its other requests. So under mu, items are offered or forced, and not
-	// pushed. The mutex of a stream may be locked while mu is held, not the other way round.
+	// would stop the handlers of all its other requests. So a function that holds mu calls Offer or Force of a
+	// stream, and not Push. The mutex of a stream may be locked while mu is held, not the other way round.
 	mu           sync.Mutex
 	calls        map[string]*call // by id
 	tokens       map[string]*call // by progress token
@@ -145,10 +145,10 @@ type session struct {
 	dropped      bool             // a message was dropped, which is logged once
 	version      string           // the revision that initialize negotiated
 	closed       bool
-	abandoned    abandoned.Calls // those that may still get messages, in 2026-07-28
+	abandoned    abandoned.Calls // cancelled calls that may still get messages, in 2026-07-28
 	replied      callid.Recent   // ids of calls that have their reply, in 2026-07-28
 	left         callid.Recent   // ids of calls whose clients closed the connection
-	number       uint64          // of the latest call
+	number       uint64          // number of the latest call
 	refused      uint64          // how many calls were a server/discover that the server refused
 	users        int             // HTTP requests in flight
 	lastUsed     time.Time       // when the last of them ended
@@ -174,7 +174,7 @@ type call struct {
 // A stream carries messages from a relay to one HTTP response.
 type stream struct {
 	outbox.Stream
-	calls int // in flight whose replies go here; guarded by session.mu
+	calls int // calls in flight whose replies go to the stream; guarded by session.mu
 }
 
 func newStream(events bool) *stream {
@@ -203,7 +203,7 @@ const endTime = 2 * time.Second
 func (f *Front) Drain(ctx context.Context) {
 	f.mu.Lock()
 	f.draining = true
-	// draining is set, so no session is added after this, and relays.Wait below counts all.
+	// draining is set, so no session is added after this, and relays.Wait below waits for all sessions.
 	all := f.sessionsLocked()
 	f.mu.Unlock()
 	var left sync.WaitGroup
@@ -258,15 +258,15 @@ func (f *Front) create(route string, who Principal, credential string) (*session
 // restTime is how long a session must have been idle before it may be ended to make room.
 const restTime = time.Minute
 
-// openLocked opens a session within the limits. If there are too many, it ends the principal's session
-// that has been idle longest, at least restTime: most clients never end their sessions. A session has an
-// id, or a key if it has no handshake. The caller holds f.mu, and puts the session into its table before it
-// releases f.mu: the relay runs already, and a relay that ends at once closes the session.
+// openLocked opens a session within the limits. If there are too many, it ends the principal's session that has
+// been idle longest, at least for restTime: most clients never end their sessions. A session has an id or,
+// without a handshake, a key. The caller holds f.mu, and puts the session into its table before it releases
+// f.mu: the relay already runs, and closes the session if it ends at once.
 func (f *Front) openLocked(id, key string, o Opening) (*session, error) {
 	if f.draining {
 		return nil, errDraining
 	}
-	// Counted before it is opened, because the other fronts of the process do not wait for f.mu.
+	// The session is counted before it is opened, because the other fronts of the process do not wait for f.mu.
 	err := f.o.Limits.Open(o.Who.ID)
 	evicted := err != nil && f.evictLocked(o.Who)
 	// The evicted session has left the limits, though its upstream may still be ending.
@@ -291,7 +291,8 @@ func (f *Front) openLocked(id, key string, o Opening) (*session, error) {
 }
 
 // evictLocked ends the session of the principal that has been idle longest, and reports whether there was
-// one. It never ends a session of another principal: nobody may push others out. The caller holds f.mu.
+// one. It never ends a session of another principal: no principal may end the sessions of others. The caller
+// holds f.mu.
 func (f *Front) evictLocked(who Principal) bool {
 	var oldest *session
 	var since time.Time

@@ -56,8 +56,8 @@ func (f *Front) authenticates() bool {
 }
 
 // authenticate sets x.who. It does so on each request, because a session id proves nothing. It accepts
-// a bearer credential only in the header: a query is in the logs of proxies (specification, basic/authorization,
-// "Token Requirements"). It reports false if it has answered the request.
+// a bearer credential only in the header: proxies log queries (specification, basic/authorization, "Token
+// Requirements"). It reports false if it has answered the request.
 func (x *exchange) authenticate() bool {
 	if !x.f.authenticates() {
 		return true
@@ -114,8 +114,9 @@ func (x *exchange) logRefusal(kind *limit.Refusals, first slog.Level, err error)
 }
 
 // challenge refuses a request whose credential is missing or not accepted, with the header
-// WWW-Authenticate. From resource_metadata (RFC 9728, section 5.1) a client learns which issuer to ask, and
-// from scope what to ask it for. code is the error of RFC 6750, section 3.1, "" for a request without a credential.
+// WWW-Authenticate. resource_metadata (RFC 9728, section 5.1) tells a client which issuer to ask for a token, and
+// scope tells it which scopes to ask for. code is the error of RFC 6750, section 3.1, "" for a request without a
+// credential.
 func (x *exchange) challenge(status int, code, why string) {
 	var fields []string
 	add := func(name, value string) {

@@ -53,7 +53,8 @@ func (x *exchange) get() {
 		first = outbox.BeginGet()
 	}
 	if response := bare.Take(x.w, x.r); response != nil {
-		// Without x, whose request would stay in memory for as long as the stream is open.
+		// The function must not refer to x, or the request of x would stay in memory for as long as the stream
+		// is open.
 		x.f.streams.Begin()
 		answer.ServeBare(response, &t.Stream, first, &x.f.pulse, func() {
 			s.detach(t)
@@ -74,8 +75,8 @@ const checkTime = 10 * time.Second
 
 // watchCredential checks the credential of x again and again until t, a stream of s, has ended, and calls
 // end when it is refused. Otherwise the owner of a revoked key could read what the server sends for as
-// long as the stream stays open. It has no goroutine between two checks, only a timer, which the end of the
-// stream stops; one check runs at a time, because each sets the timer for the next one.
+// long as the stream stays open. Between two checks it has no goroutine, only a timer, and the end of the
+// stream stops that timer. Only one check runs at a time, because each check sets the timer for the next check.
 func (x *exchange) watchCredential(s *session, t *stream, end func()) {
 	if !x.f.authenticates() {
 		return
@@ -119,8 +120,8 @@ func (x *exchange) sessionID() (id string, ok bool) {
 	return id, id != ""
 }
 
-// attach makes t the newest GET stream, and gives it what waits for a stream. Both are one step under s.mu, so that
-// no message that comes meanwhile overtakes those that wait. It reports false if the session is closed.
+// attach makes t the newest GET stream, and gives it the messages that wait for a stream. Both are one step under
+// s.mu, so that no new message overtakes the waiting messages. It reports false if the session is closed.
 func (s *session) attach(t *stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A longLine is a line over the hold limit. It comes in parts and is not held. The envelope reads along, so more is
-// known of the line with each part. Only output uses it.
+// A longLine is a line over the hold limit. It comes in parts and is not held. The envelope scans each part, so
+// more of the line is known with each part. Only output uses it.
 type longLine struct {
 	envelope wire.Envelope
 	stream   *stream // its destination; nil until it is known
@@ -54,8 +54,8 @@ func (o *output) longPart(b []byte, end bool) {
 	}
 }
 
-// chooseStream sets the destination of a long line by its first part, which must have the destination in it: what
-// comes before it would have to be held.
+// chooseStream sets the destination of a long line. The first part must contain the destination, because an
+// earlier part would have to be held.
 func (o *output) chooseStream(l *longLine) {
 	s, m := o.s, l.message()
 	if kind := m.Kind(); kind == wire.Request || kind == wire.Notification {
@@ -80,7 +80,7 @@ func (o *output) chooseStream(l *longLine) {
 	l.stream, l.alone = l.call.stream, l.call.stream.calls == 1
 }
 
-// message returns what is known of the line so far.
+// message returns the known members of the line as a message.
 func (l *longLine) message() *wire.Message { return wire.Oversize(wire.Server, &l.envelope) }
 
 // complete reports whether the client may see the end of the message. It must not see the end of a

@@ -34,8 +34,8 @@ var scanners = sync.Pool{New: func() any { return new(wire.Scanner) }}
 // message, code and text describe the error to answer with.
 //
 // Most bodies are plain, and one scan finds all that the front has to know. For the others json.Valid checks what
-// the scan did not, and LookEnvelope finds the members. Whether such a message may pass is for the relay to decide;
-// the front uses the doubt only to compare headers.
+// the scan did not, and LookEnvelope finds the members. The relay decides whether such a message may pass; the
+// front uses the doubt only to compare headers.
 func parse(data []byte, names [][]string) (p *message, code int, text string) {
 	p = &message{}
 	p.m.Reset(wire.Client, data)
@@ -70,8 +70,8 @@ func parse(data []byte, names [][]string) (p *message, code int, text string) {
 	return p, 0, ""
 }
 
-// calls returns a call for each request in the message, none if it has none. Their replies go to t, as the requests
-// of one array are answered in one response.
+// calls returns a call for each request in the message. Their replies go to t, as the requests of one array are
+// answered in one response.
 func (p *message) calls(t *stream) (all []*call) {
 	if p.m.Kind() != wire.Batch {
 		if p.id == nil {

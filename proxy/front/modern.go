@@ -35,7 +35,7 @@ func (x *exchange) postModern(p *message) {
 	}
 	t := newStream(x.accept.Events)
 	c := p.calls(t)[0]
-	// A subscription always, because it stays open, and all clients of an SDK give it the same id.
+	// Always rename a subscription, because it stays open, and all clients of an SDK give it the same id.
 	if c.subscribes {
 		x.f.rename(c, p)
 	}
@@ -115,8 +115,8 @@ func (f *Front) join(c *call, p *message, x *exchange) (*session, error) {
 	return s, nil
 }
 
-// withdraw removes calls that were not sent, and abandons their streams: nobody reads them, and the
-// relay may be blocked in a push: a message of the server may have gone there, see streamFor.
+// withdraw removes calls that were not sent, and abandons their streams. Nobody reads these streams, and the
+// relay may be blocked in a push of a server's message to one of them: see streamFor.
 func (s *session) withdraw(calls ...*call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,8 +149,8 @@ func (s *session) abandon(ctx context.Context, c *call) {
 
 // abandonLocked remembers the id and token of a cancelled call, because messages with them may still come,
 // and must not go to another client. Only clients without a handshake share a session, and nobody else has
-// the id of a renamed call. The caller holds s.mu since it has removed the call, so that no other call can have
-// the id in between.
+// the id of a renamed call. The caller removes the call under the same lock of s.mu, so that no other call can
+// get the id in between.
 func (s *session) abandonLocked(c *call) {
 	if s.key != "" && c.name == nil {
 		s.abandoned.Add(c.id, c.token)
@@ -182,12 +182,12 @@ func (x *exchange) notifyModern(p *message) {
 	x.finish(http.StatusAccepted)
 }
 
-// toCancel returns the call that a cancellation of the request with the raw id ends. Nothing in the cancellation says
-// which of the clients of the session has sent it, and a wrong guess would end the work of another one. An ignored
-// cancellation costs only the work of one call. It returns nil if no call
-// with that id was sent with this Authorization, or several were, or if one of the last 64 replies was to a
-// request with that id: go-sdk closes the stream and cancels, maybe as the reply comes, and by then the id may
-// be that of another client. Such a reply does not protect a subscription.
+// toCancel returns the call that a cancellation of the request with the raw id ends. The cancellation does not say
+// which client of the session has sent it, and a wrong guess would end the work of another client. An ignored
+// cancellation costs only the work of one call. It returns nil unless exactly one call with that id was sent with
+// this Authorization. It also returns nil if one of the last 64 replies was to a request with that id: go-sdk
+// closes the stream and cancels, perhaps while the reply comes, and by then another client may use the id. Such a
+// reply does not protect a subscription.
 func (s *session) toCancel(id []byte, authorization string) *call {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -43,8 +43,8 @@ type Relay struct {
 	// Seen, if not nil, is called for each request with its sender and credential. The
 	// credential may differ from that of the request before. Several goroutines may call it at once.
 	Seen func(who Principal, credential string)
-	// Closed, if not nil, is called when the relay has returned, once. Calls that have no answer yet get an error
-	// after it.
+	// Closed, if not nil, is called once, when the relay has returned. After that, calls without an answer get an
+	// error.
 	Closed func()
 }
 

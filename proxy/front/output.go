@@ -75,7 +75,7 @@ func (o *output) Take(m *wire.Message) bool {
 	return true
 }
 
-// noteRequest records the id of a request of the server before the client can answer it. A reply to anything else is
+// noteRequest records the id of a request of the server before the client can answer it. A reply to any other id is
 // dropped: see deliver.
 func (s *session) noteRequest(m *wire.Message) {
 	if id := m.ID(); m.Kind() == wire.Request && id != nil {
@@ -247,7 +247,7 @@ func (s *session) streamFor(m *wire.Message) (*stream, *rename.Name) {
 }
 
 // onlyCallLocked returns the stream of the calls in flight if they share one, else nil. Subscriptions do not count:
-// they accept only what names them. The caller holds s.mu, as for the next two functions.
+// they accept only messages that name them. The caller holds s.mu, as for the next two functions.
 func (s *session) onlyCallLocked() (only *stream) {
 	for _, c := range s.calls {
 		if c.subscribes || !c.stream.Attached() || c.stream == only {
@@ -307,16 +307,16 @@ func (s *session) pass(t *stream, frame []byte) {
 }
 
 // deliverToCallLocked sends the pending messages to t, the stream of a call, unless a GET stream is there for
-// them. A client without one gets them with its next call: a request of the server may be among them, and wait for
-// its answer. The caller holds s.mu.
+// them. A client without a GET stream gets them with its next call: one of them may be a request of the server
+// that waits for its answer. The caller holds s.mu.
 func (s *session) deliverToCallLocked(t *outbox.Stream) {
 	if s.getLocked() == nil {
 		s.deliverPendingLocked(t)
 	}
 }
 
-// deliverPendingLocked sends the pending messages to t, in order. What does not fit waits for the next stream. The
-// caller holds s.mu.
+// deliverPendingLocked sends the pending messages to t, in order. Messages that do not fit wait for the next
+// stream. The caller holds s.mu.
 func (s *session) deliverPendingLocked(t *outbox.Stream) {
 	for i, frame := range s.pending {
 		// Push may block, and mu is locked.

@@ -16,8 +16,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// post handles a POST, which has a message. What needs no body is checked before it is read, and no relay gets the
-// message before all checks have passed: a request that is refused has not been executed.
+// post handles a POST, which has a message. The checks that need no body come before the body is read. No relay gets
+// the message before all checks have passed, so a refused request has not been executed.
 func (x *exchange) post() {
 	if !accept.IsJSON(x.header("Content-Type")) {
 		x.refuse(http.StatusUnsupportedMediaType, nil, wire.CodeInvalidRequest, "the Content-Type of a message is application/json")
@@ -71,8 +71,8 @@ func (x *exchange) cancelsModern(p *message) bool {
 		x.header(sessionHeader) == "" && x.header(versionHeader) == ""
 }
 
-// postLegacy handles a message of a revision with a handshake. The revision in the header is only
-// checked to be a known one: the session has the one that initialize negotiated.
+// postLegacy handles a message of a revision with a handshake. The header need only name a known revision,
+// because the session has the revision that initialize negotiated.
 func (x *exchange) postLegacy(p *message) {
 	if version := x.header(versionHeader); version != "" && !revision.IsLegacy(version) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the revision in the header MCP-Protocol-Version is not known")
@@ -108,8 +108,8 @@ func (x *exchange) postLegacy(p *message) {
 	}
 }
 
-// session returns the session of that id and marks it as used, for which the caller calls release. It returns nil
-// if it has refused the request, whose raw id is request. A session that was closed between the look-up and use is
+// session returns the session of that id and marks it as used; the caller calls release later. It returns nil if
+// it has refused the request, whose raw id is request. If a session was closed between the look-up and use, it is
 // looked up again: it may go on, here or in another front.
 func (x *exchange) session(id string, request []byte) *session {
 	for {
@@ -296,10 +296,10 @@ func (p *message) cancels() string {
 }
 
 // cancelled answers a call that was cancelled, because the upstream will not answer it, and a stream without a reply
-// makes some clients wait. id is the key of the call; by is "client" or "server". A server may cancel subscriptions
-// and its own requests only, and one of its own may have the id of a call of the client. It looks the call
-// up by its id, and does not get that of toCancel: if another client has used the id meanwhile, the server may have
-// been told to cancel the other call, and would then send no reply to it.
+// makes some clients wait. id is the key of the call; by is "client" or "server". A server may only cancel
+// subscriptions and its own requests, and its request may have the same id as a call of the client. cancelled looks
+// the call up by its id and does not get the call of toCancel: if another client has used the id meanwhile, the
+// server may have been told to cancel the other call, and would then send no reply to it.
 func (s *session) cancelled(id, by string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 )
 
 // resume answers a GET that takes up the stream of a request again, after the event with the id last. The stream has
-// one reader at a time: TakeUp has waited until the response before has left it, and this one then writes what was
-// recorded and what has come meanwhile. Some
-// clients wait until their timeout if they cannot, so a request whose answer is lost is answered with an error.
-// Some ask again after an error; 204 ends that.
+// one reader at a time: TakeUp has waited until the response before has left it, and then resume writes the recorded
+// events and the messages that have come meanwhile. Some clients wait until their timeout if they cannot take up a
+// stream, so resume answers a request whose answer is lost with an error. Some clients ask again after an error; 204
+// ends that.
 func (x *exchange) resume(id, last string) {
 	request, ok := outbox.ParseID(last)
 	if !ok {
@@ -48,8 +48,8 @@ func (x *exchange) resume(id, last string) {
 	}
 }
 
-// answerLost answers a request whose answer was not kept with an error, once: the id of that event names no request,
-// so the next GET with it gets 204. request is empty if the client has the answer already.
+// answerLost answers a request whose answer was not kept with one error. The id of that event names no request, so
+// the next GET with that id gets 204. request is empty if the client already has the answer.
 func (x *exchange) answerLost(request []byte) {
 	if len(request) == 0 {
 		x.finish(http.StatusNoContent)

@@ -82,10 +82,9 @@ func (f *Front) resume(id string, who Principal, credential string, saved sessio
 	return s, nil
 }
 
-// ask adds a call for a request of the front itself, whose reply goes to t, and returns the request. It is a call like
-// those of the client, so the end of the session answers it too.
-// Its id is a number of 31 bits: some servers do not answer string ids, some truncate longer numbers,
-// and some write 16 digits with an exponent.
+// ask adds a call for a request of the front itself, whose reply goes to t, and returns the request. The end of the
+// session answers this call too, like the calls of the client. Its id is a number of 31 bits: some servers do not
+// answer string ids, some truncate longer numbers, and some write 16 digits with an exponent.
 func (s *session) ask(t *stream, method string, params []byte) (*wire.Message, error) {
 	// A random number is hardly ever the id of a request of the client: those are counters or texts.
 	id := strconv.AppendInt(nil, 1<<30+rand.Int64N(1<<30), 10)
@@ -128,9 +127,9 @@ func (s *session) shakeHands(t *stream) {
 	s.in.Release()
 }
 
-// reasonRelayEnded returns the reason to close the session with when its relay has ended. If the
-// session was to continue here and has not yet, the next request may try again: its server may only have failed to
-// start this time.
+// reasonRelayEnded returns the reason to close the session with when its relay has ended. If the session should
+// continue here and has not done so yet, the next request may try again: perhaps its server only failed to start
+// this time.
 func (s *session) reasonRelayEnded() closeReason {
 	s.mu.Lock()
 	begun := s.version != ""
@@ -141,10 +140,10 @@ func (s *session) reasonRelayEnded() closeReason {
 	return reasonEnded
 }
 
-// recordClose records in the Store that the session is closed. Requests for the session wait until
-// that is done, which they learn from the keeper: Part is called here, under f.mu, before anybody can miss the
-// session in the tables. Leave asks the Store and must not block f.mu: a session that has ended is deleted by a
-// goroutine, and one that goes on is left by handOver. The caller holds f.mu.
+// recordClose records in the Store that the session is closed. Requests for the session wait in the keeper
+// until that is done, because Part is called here, under f.mu, before a request can miss the session in the
+// tables. Leave asks the Store and must not block f.mu. So a goroutine calls Leave for a session that has
+// ended, and handOver calls it for a session that goes on. The caller holds f.mu.
 func (s *session) recordClose(why closeReason) {
 	if s.entry == nil || why == reasonTaken {
 		return
@@ -173,7 +172,7 @@ func (s *session) runningLocked() []*call {
 }
 
 // releaseIdle releases the session when no call is running, or when ctx is done. It tries again, because a call may
-// come between the last reply and the closing, which finds it under s.mu.
+// come between the last reply and the closing; the closing finds that call under s.mu.
 func (s *session) releaseIdle(ctx context.Context) {
 	for why := reasonIdle; !s.close("the proxy is shutting down", why); {
 		if s.awaitCalls(ctx); ctx.Err() != nil {

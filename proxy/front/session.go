@@ -69,8 +69,8 @@ func (s *session) request(id []byte) *http.Request {
 }
 
 // run runs the relay, and ends with it. It closes the session if the relay has ended by itself, as when the
-// server has exited. The order matters: the calls are answered when the embedding program has released what the
-// session used, and another process may have the session only when this upstream is gone.
+// server has exited. The order matters: the embedding program releases its resources before the calls are
+// answered, and another process may have the session only when this upstream is gone.
 func (s *session) run(ctx context.Context, o proxy.Options, closed func()) {
 	defer s.f.relays.Done()
 	defer s.stop()
@@ -178,8 +178,8 @@ func (s *session) close(text string, why closeReason) (closed bool) {
 
 // closeLocked takes the session out of the tables, ends its relay and answers the calls in flight with
 // text. It reports false if why is reasonIdle and a call is running; this look and the closing are one step
-// under s.mu, so no call is added in between. The second and later calls do nothing. It does not block:
-// f.mu, which the caller holds, stops all requests of the front.
+// under s.mu, so no call is added in between. The second and later calls do nothing. It does not block, because
+// the caller holds f.mu, which all requests of the front need.
 func (s *session) closeLocked(text string, why closeReason) (closed bool) {
 	s.mu.Lock()
 	if s.closed || why == reasonIdle && len(s.runningLocked()) > 0 {
@@ -196,7 +196,7 @@ func (s *session) closeLocked(text string, why closeReason) (closed bool) {
 	}
 	s.gets, s.pending = nil, nil
 	s.mu.Unlock()
-	// A stream that is being read is read to its end, which has the answer.
+	// A handler that reads a stream reads it to the end, where the answer is.
 	s.recorder.Forget()
 	delete(s.f.byID, s.id)
 	delete(s.f.byKey, s.key)
@@ -230,8 +230,8 @@ func (s *session) stopStalled(before int) {
 	}
 }
 
-// answerLocked answers a call with an error, and removes it. Force neither blocks, because s.mu is held, nor
-// fails for want of room: a stream that is full must get its end too. The caller holds s.mu.
+// answerLocked answers a call with an error, and removes it. It uses Force, which does not block and needs no
+// room: s.mu is held, and a full stream must get its end too. The caller holds s.mu.
 func (s *session) answerLocked(c *call, text string) {
 	// With the id that the client gave the call, also if the relay knows it by another.
 	reply := wire.ErrorReply(c.Raw, wire.CodeInternalError, text).Frame()
@@ -270,8 +270,9 @@ func (s *session) signalIdleLocked() {
 var errInUse = errors.New("another request that is not answered yet has the same id or progress token")
 
 // add adds the calls of a message before it is sent, because the reply may come before Inbox.Put returns. If one
-// of their ids or progress tokens is in use, or is that of an abandoned call, it returns errInUse and adds none.
-// An id may be used again after its reply, although revisions up to 2025-11-25 forbid that (basic, "Requests").
+// of their ids or progress tokens is in use, or belongs to an abandoned call, it returns errInUse and adds no
+// call. An id may be used again after its reply, although revisions up to 2025-11-25 forbid that (basic,
+// "Requests").
 func (s *session) add(calls []*call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -283,7 +284,7 @@ func (s *session) add(calls []*call) error {
 			return errInUse
 		}
 	}
-	// Only a stream with one call: the ids of its events name the request that they answer.
+	// Record only a stream with one call, because the ids of its events name the request that they answer.
 	if calls[0].stream.Events() && len(calls) == 1 && revision.Resumes(s.version) {
 		calls[0].Recorder = &s.recorder
 	}
@@ -296,15 +297,15 @@ func (s *session) add(calls []*call) error {
 			s.tokens[c.token] = c
 		}
 	}
-	// What waits comes before the reply: the relay has not got the message yet.
+	// The waiting messages come before the reply, because the relay does not have the message yet.
 	if t := &calls[0].stream.Stream; t.Events() {
 		s.deliverToCallLocked(t)
 	}
 	return nil
 }
 
-// dropLocked removes a call, and reports whether its stream has no other, so that the reply ends it. From here on
-// the client may use the id again, which it does as soon as it has the reply. The caller holds s.mu.
+// dropLocked removes a call, and reports whether its stream has no other call, so that the reply ends the stream.
+// From here on the client may use the id again, which it does as soon as it has the reply. The caller holds s.mu.
 func (s *session) dropLocked(c *call) (closes bool) {
 	delete(s.calls, c.id)
 	if c.token != "" && s.tokens[c.token] == c {

@@ -121,8 +121,8 @@ func TestLongTextsAreNotKept(t *testing.T) {
 	}
 }
 
-// A client disconnects while its error without an id, as of a message that it could not read, waits for the relay. Its
-// session is unused then, and can end.
+// A client sends an error without an id, as for a message that it could not read, and disconnects while the error
+// waits for the relay. Its session is then unused, and can end.
 func TestReplyWithoutIDWaits(t *testing.T) {
 	f := New(Options{Open: func(Opening) (Relay, error) {
 		return Relay{Options: proxy.Options{Start: func(context.Context) (proxy.Upstream, error) { return mempipe.NewServer(0), nil }}}, nil

@@ -153,7 +153,7 @@ func (x *exchange) refused(r *refusal) {
 	}
 	text := "the server answered " + statusText(r.status)
 	switch r.status {
-	case http.StatusProxyAuthRequired: // no server answers so, and a request without TLS has no CONNECT: see checkProxy
+	case http.StatusProxyAuthRequired: // only a proxy sends this status, in place of a server without TLS; for TLS see checkProxy
 		text = "a proxy answered " + statusText(r.status) + proxyAdvice
 	case http.StatusUnauthorized:
 		text += ": it wants a credential, or another one; see server.headers"

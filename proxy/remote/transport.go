@@ -84,5 +84,5 @@ func checkProxy(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.R
 	return errors.New(text)
 }
 
-// proxyAdvice is what to do if a proxy wants a password.
+// proxyAdvice tells the user how to give a password to a proxy.
 const proxyAdvice = ": put its user and password into the URL of the proxy"

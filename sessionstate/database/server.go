@@ -101,7 +101,7 @@ func parseURL(address string) (*pgx.ConnConfig, error) {
 		}
 	}
 	// The error's own text contains the address.
-	return nil, errors.New("it is not the address of a PostgreSQL database, or its certificate, key or service cannot be used: write it as postgres://USER:PASSWORD@HOST/DATABASE, with %XX for what a URL cannot have in it")
+	return nil, errors.New("it is not the address of a PostgreSQL database, or its certificate, key or service cannot be used: write it as postgres://USER:PASSWORD@HOST/DATABASE, with %XX for characters that a URL cannot contain")
 }
 
 // passwordOutside reports whether pgx would take a part of the password for the host or the

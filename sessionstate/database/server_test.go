@@ -603,8 +603,8 @@ func TestBreakerBacksOff(t *testing.T) {
 	}
 }
 
-// A connection that takes no changes is not used again. It keeps the default_transaction_read_only of its role when
-// the role's has changed, and its connection to a primary that has become read-only.
+// A read-only connection is not used again. Such a connection keeps the old default_transaction_read_only when that
+// of its role changes, and stays with a primary that has become read-only.
 func testReadOnlyConnection(t *testing.T, cluster *pgtest.Cluster) {
 	s := connect(t, ServerOptions{URL: cluster.Database(), Connections: 1})
 	migrate(t, s, notes(1))

@@ -27,7 +27,7 @@ func badEscape(data string, tokens token.Tokens) *token.Token {
 		if column < 0 || column >= len(first) {
 			continue
 		}
-		// A text of more lines is prose. All of it would take quadratic time.
+		// Look at two lines only: a longer text is prose, and to look at all of it would take quadratic time.
 		text := string(first[column:]) + strings.Join(lines[line+1:min(line+2, len(lines))], "")
 		if found := textWithEscapes.FindStringSubmatch(text); found != nil && found[1] != "" {
 			return t

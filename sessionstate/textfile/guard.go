@@ -60,8 +60,8 @@ func guard(tokens token.Tokens) (*token.Token, string) {
 
 const secondDocument = "a second document begins here: write one document a file"
 
-// afterEmpty returns the first token of a document after an empty one, or nil. The parser ignores all that follows
-// two --- with nothing between, so a file of rules would be a file without rules.
+// afterEmpty returns the first token of a document after an empty one, or nil. The parser ignores everything after
+// two --- with nothing between them, so it would read a file with rules as a file without rules.
 func afterEmpty(tokens token.Tokens) *token.Token {
 	headers := 0
 	for _, t := range tokens {

@@ -56,12 +56,12 @@ func resolved(raw []byte) []byte {
 	return wire.Quote(text)
 }
 
-// Text is Of for ids and progress tokens that stay in memory: it returns a text for a map, which is short
-// even if a peer made up a long one (see kept.Text). It is "" for no id.
+// Text is like Of, for ids and progress tokens that stay in memory. It returns a key for a map, which is short
+// even if a peer has sent a long id (see kept.Text). It returns "" for no id.
 func Text(raw []byte) string { return kept.Text(string(resolved(raw))) }
 
-// Lookup returns the value in m under Text(raw). It does not allocate, except for an id with escapes and a
-// long one: a front looks up the call of each reply.
+// Lookup returns the value in m under Text(raw). It allocates only for ids with escapes and for long ids,
+// because a front looks up the call of each reply.
 func Lookup[V any](m map[string]V, raw []byte) V {
 	if id := resolved(raw); len(id) <= kept.Max {
 		return m[string(id)]

@@ -62,7 +62,7 @@ func TestLongestKey(t *testing.T) {
 	}
 }
 
-// An id is found by its Text however a peer writes it, and only by that.
+// Lookup finds an id by its Text in every spelling of the id, and finds nothing else.
 func TestLookup(t *testing.T) {
 	long := idOfLength(kept.Max + 1)
 	m := map[string]int{}

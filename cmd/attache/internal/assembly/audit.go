@@ -35,15 +35,17 @@ func (s *Shared) compileAudit() error {
 		return nil
 	}
 	known := config.Secrets(p.Process, s.settings, s.secrets)
-	// Records keep the names of the home directory and the host, which a reader needs and which are no secrets.
+	// Records keep the names of the home directory and the host, because readers need them and they are no
+	// secrets.
 	known.Home, known.Host = "", ""
 	// scrubAudit is for arguments and URIs, scrubKnown for whole records: see audit.ConnOptions.
 	s.scrubAudit, s.scrubKnown = record.NewScrubber(known), record.NewKnownScrubber(known)
 	return nil
 }
 
-// openAudit opens the audit, if one is configured. With a database, the end of the chain is also stored there, where
-// who can write to the file cannot change it: Note gets each head, and a goroutine of heads stores the last one.
+// openAudit opens the audit, if one is configured. With a database, the end of the chain is also stored in the
+// database, because a server that can write to the file usually cannot change the database. Note gets each head,
+// and a goroutine of heads stores the last one.
 func (p *process) openAudit(s *config.Settings) error {
 	if problems := filecheck.Audit(s); problems != nil {
 		return problems

@@ -13,8 +13,8 @@ import (
 )
 
 // compileBriefing compiles the briefing from the policy source and from trusted workspaces, if
-// there are any. Its Before is the one in use, so that the source is not asked again for sessions that have had the
-// briefing.
+// there are any. The option Before is the briefing in use, so that sessions that have had the briefing do not ask
+// the source again.
 func (s *Shared) compileBriefing() error {
 	configured, token, err := policySource(s.Process, s.settings)
 	if err != nil {
@@ -83,9 +83,9 @@ func (s *Shared) setTurns(o *briefing.Options) {
 	}
 }
 
-// turnsOfServer are the turns that the sessions of one server have in all processes, apart from those of
-// other servers. The turns of the session s are under the key "s\nserver git". Sweep, which has no key,
-// is that of the embedded Turns.
+// turnsOfServer holds the turns that the sessions of one server have in all processes, and keeps them apart
+// from the turns of other servers. The turns of the session s are under the key "s\nserver git". Sweep has no
+// key, so turnsOfServer leaves it to the embedded Turns.
 type turnsOfServer struct {
 	sessionstate.Turns
 	server string
@@ -102,7 +102,7 @@ func (t turnsOfServer) Settle(ctx context.Context, key string, o sessionstate.Ou
 }
 
 // reusePolicies returns source or, if it reads the same directory as before, the earlier source,
-// which has the last valid policies. A new one would have none while a file is being written.
+// which has the last valid policies. A new source would have no policies while a file is being written.
 func (p *process) reusePolicies(source policy.Source) policy.Source {
 	files, ok := source.(*filesource.Source)
 	if !ok {

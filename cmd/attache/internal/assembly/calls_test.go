@@ -28,7 +28,7 @@ func callOnce(t *testing.T, shared *Shared, tool, arguments string) wire.Value {
 	return callIn(t, shared.Connect(ConnOptions{}), tool, arguments)
 }
 
-// callIn is callOnce in conn, which it closes.
+// callIn is like callOnce, but makes the call in conn and closes conn.
 func callIn(t *testing.T, conn *Conn, tool, arguments string) wire.Value {
 	t.Helper()
 	o := conn.Relay()
@@ -84,7 +84,7 @@ func TestRatesOfSeveralConnections(t *testing.T) {
 	}
 }
 
-// In the log of a front, a dry run names the client whose call it is about.
+// In a front, a dry run logs the client of each call.
 func TestDryRunLogsForTheConnection(t *testing.T) {
 	shared := compiled(t, attachetest.WriteConfig(t, "dry_run: true\naccess: {rules: [{tools: [x], deny: true}]}\n"))
 	var log bytes.Buffer

@@ -59,8 +59,8 @@ func (p *process) knownClient(c *Client) func(*wire.Message) (*sessionstate.Prin
 }
 
 // clientContext returns what is known about a front's client independently of the content of its
-// message. It is nil for the client that started the process, and if a look-up would be needed. The audit needs
-// it for frames that no layer sees, capture neither: see proxy.Options.Aside.
+// message. It returns nil for the client that started the process, and if it would have to look the principal
+// up. The audit needs this context for frames that no layer sees, not even capture: see proxy.Options.Aside.
 func (c *Conn) clientContext(m *wire.Message) *sessionstate.Context {
 	if c.Client == nil {
 		return nil
@@ -76,8 +76,8 @@ func (c *Conn) clientContext(m *wire.Message) *sessionstate.Context {
 }
 
 // baseContext returns what is known before the first frame. The host's variables and the
-// working directory belong to the process, so they do not describe a front's client. What the operator has set
-// describes all of them.
+// working directory belong to the process, so they do not describe a front's client. The operator's settings
+// describe all clients.
 func (s *Shared) baseContext(c *Client) *sessionstate.Context {
 	if c != nil {
 		return operatorContext(s.settings)

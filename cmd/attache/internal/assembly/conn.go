@@ -41,8 +41,8 @@ type ConnOptions struct {
 }
 
 // A Conn is one client connection: its layers and their state. Close it when the relay has
-// returned. What is not guarded by mu is set by Connect and then belongs to the layers, which lock it
-// themselves: layers of two configurations may use it at once while a reload takes effect.
+// returned. Connect sets the fields that mu does not guard. After that the layers use these fields and lock
+// them themselves: layers of two configurations may use a field at once while a reload takes effect.
 type Conn struct {
 	ConnOptions
 	capture  *capture.Conn
@@ -88,7 +88,7 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 		conn.Namespace, conn.Session = o.Client.Namespace, o.Client.Session
 		conn.Identify, conn.Known = s.process.identifyClient(o.Client), s.process.knownClient(o.Client)
 	} else {
-		// What the process has of its client: the directory and the variables with which the client started it.
+		// The client started this process in its own directory and with its own variables.
 		settings := s.settings
 		conn.Directory, _ = os.Getwd() // "" if it was removed
 		conn.HostSession = func(client string) sessionstate.Fact { return hostSession(s.Process, settings, client) }
@@ -110,8 +110,8 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 }
 
 // use applies the configuration s to the connection, unless a newer one already applies. Connect calls it, and then a
-// goroutine of each Reload. s is stored before the relay has its layers, so that what these layers ask the Conn for,
-// such as the scrubbers, is of their configuration or of a newer one.
+// goroutine of each Reload. It stores s before the relay gets the layers of s. When these layers ask the Conn for a
+// value, such as a scrubber, the value is of their configuration or of a newer one.
 func (c *Conn) use(s *Shared) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,8 +127,8 @@ func (c *Conn) use(s *Shared) {
 	}
 }
 
-// notify notifies the client that lists have changed, if the client is to hear of them: see announce.Changed. It
-// does not block, because Notify queues the notifications.
+// notify notifies the client of changed lists. announce.Changed leaves out the lists that the client need not
+// know of. notify does not block, because Notify queues the notifications.
 func (c *Conn) notify(lists []announce.List) {
 	if c.Control == nil {
 		return
@@ -138,8 +138,8 @@ func (c *Conn) notify(lists []announce.List) {
 	}
 }
 
-// Relay returns the options of a relay with the connection's layers. If a reload comes between this and proxy.Run,
-// Control keeps its rules for the relay: see proxy.Control.
+// Relay returns the options of a relay with the connection's layers. If a reload comes between Relay and
+// proxy.Run, Control keeps its rules for the relay: see proxy.Control.
 func (c *Conn) Relay() proxy.Options {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,7 +154,7 @@ func (c *Conn) Relay() proxy.Options {
 		IDPrefix:     c.IDPrefix,
 		Log:          c.Log,
 	}
-	// What no layer sees would otherwise pass without a record.
+	// Without Aside, the frames that no layer sees would pass without a record.
 	if c.audit != nil {
 		o.Aside = func(f proxy.Aside) { c.audit.Aside(f.Message, f.Why, f.Code, c.clientContext(f.Message)) }
 	}

@@ -106,7 +106,8 @@ func rootAbove(dir string) string {
 	}
 }
 
-// sameFile reports whether two names are of one directory. A name of no directory, as "", is the same as no other.
+// sameFile reports whether two names are of one directory. A name of no directory, such as "", is not the same as
+// any other name.
 func sameFile(a, b string) bool {
 	inA, errA := os.Stat(a)
 	inB, errB := os.Stat(b)

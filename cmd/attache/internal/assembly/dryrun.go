@@ -8,8 +8,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// showMember returns the beginning of a member's value for a person, without secrets. It is clipped after the secrets
-// were removed: a part of one would not be recognised.
+// showMember returns the beginning of a member's value for a person, without secrets. It removes secrets before it
+// clips the value, because it would not recognise a part of a secret.
 func (s *Shared) showMember(path []string, raw []byte) string {
 	return middleware.Clip(string(s.scrubMember(path, raw)))
 }

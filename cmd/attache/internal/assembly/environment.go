@@ -11,9 +11,9 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// OwnVariables returns the variables that servers do not get: those with secrets, which a server could send to
-// anybody, ATTACHE_RECORD, with which a second attache would write to the recording of the first, and those
-// with which a server can write to the model as the user, unless the operator allows that.
+// OwnVariables returns the variables that attache uses itself and servers do not get. A server could send secrets to
+// anybody. With ATTACHE_RECORD, a second attache would write to the recording of the first. With the variables of
+// messaging, a server could write to the model as the user; the operator can allow that.
 func OwnVariables(s *config.Settings) []string {
 	names := []string{
 		config.APIKeyVariable, config.TokenVariable, config.SessionTokenVariable, setting.Prefix + "_RECORD",
@@ -52,8 +52,8 @@ func (c *Conn) Environment(env []string) []string { return c.FixedEnvironment(en
 // returns now. An idle session keeps this function and not the list, which takes more memory.
 func (c *Conn) FixedEnvironment(env []string) func() []string {
 	shared, context := c.shared.Load(), c.Injected(env)
-	// What can change is read now: a server that is started again must get the environment that it had before. The
-	// function below must not keep shared, which has the compiled rules, in memory.
+	// The settings are read now, because a restarted server must get the environment that it had before. The
+	// function below must not refer to shared, because that would keep the compiled rules in memory.
 	s, withheld := shared.settings, shared.withheld
 	if s.DryRun {
 		context = nil
@@ -63,7 +63,8 @@ func (c *Conn) FixedEnvironment(env []string) func() []string {
 		if c.Client != nil { // only in a front: another attache in a chain may need them
 			without = slices.Concat(without, s.RemoteVariables(), config.HeaderVariables(env))
 		}
-		// Left out before they are appended: of two entries with one name, programs differ in which they read.
+		// Remove these names before the context is appended: if a name has two entries, some programs read the
+		// first and others the last.
 		for _, entry := range context {
 			without = append(without, variable(entry))
 		}
@@ -91,10 +92,10 @@ func Without(env []string, names ...string) []string {
 	})
 }
 
-// Injected returns the session's context as variables for a server that is started with env. The operator's
-// server.env comes before them: a name in it is left out. An empty
-// variable says that the session has no workspace (see sessionstate.Environment). It is left out if env
-// has one of the same name, so that the server inherits that.
+// Injected returns the session's context as variables for a server that is started with env. Injected leaves
+// out the names in the operator's server.env. An empty variable says that the session has no workspace (see
+// sessionstate.Environment). Injected leaves it out if env has a variable of the same name, so that the server
+// inherits the variable of env.
 func (c *Conn) Injected(env []string) []string {
 	s := c.Settings()
 	set := func(name string) bool { _, ok := s.Server.Env[name]; return ok }

@@ -25,7 +25,7 @@ import (
 // is none and the settings allow it, the client's. If a credential is refused, no other is tried. It is safe for
 // concurrent use.
 type Authenticator struct {
-	operator config.OperatorSettings // the principal that variables or the session file name
+	operator config.OperatorSettings // the principal that variables or the session file set
 	Own      Credential
 	keys     identity.Identifier // nil if there are no keys
 	tokens   identity.Identifier // nil if no issuer is configured
@@ -64,10 +64,10 @@ func NewAuthenticator(p cli.Process, s *config.Settings) (*Authenticator, error)
 	return newAuthenticator(p, s, keys, nil, nil)
 }
 
-// newAuthenticator is like NewAuthenticator, for a process that goes on: it has opened the database itself, and its
-// caller may replace keys and tokens by those in use. db has the keys, nil for the key file. keptKeys and
-// keptTokens are called when the key file, or the key set for tokens, cannot be read again and the
-// keys read before stay valid; see [identity.Options] and [identity.TokenOptions].
+// newAuthenticator is like NewAuthenticator, for a process that keeps running. The process has opened the database
+// itself, and the caller may replace keys and tokens by those in use. db holds the keys; if it is nil, the key file
+// does. keptKeys and keptTokens are called when the key file, or the key set for tokens, cannot be read again and
+// the keys read before stay valid; see [identity.Options] and [identity.TokenOptions].
 func newAuthenticator(p cli.Process, s *config.Settings, db *keyDatabase, keptKeys, keptTokens func(error)) (*Authenticator, error) {
 	own, err := OperatorCredential(p, s)
 	if err != nil {
@@ -81,7 +81,8 @@ func newAuthenticator(p cli.Process, s *config.Settings, db *keyDatabase, keptKe
 			return nil, err
 		}
 	}
-	// With a credential of the operator, none in _meta is accepted: the operator has decided who the client is.
+	// If the operator has set a credential, clients may send none in _meta: the operator has decided who the
+	// client is.
 	if own.Text != nil {
 		return a, nil
 	}
@@ -95,7 +96,7 @@ func newAuthenticator(p cli.Process, s *config.Settings, db *keyDatabase, keptKe
 }
 
 // OperatorCredential returns the operator's credential: the API key or, if there is none, the
-// token. It asks nobody whether the credential is valid: Identify does, when a message needs the principal.
+// token. It does not check whether the credential is valid: Identify does, when a message needs the principal.
 func OperatorCredential(p cli.Process, s *config.Settings) (Credential, error) {
 	key, from, err := config.APIKey(p, s)
 	if err != nil {
@@ -169,10 +170,11 @@ func (a *Authenticator) identifies() bool {
 }
 
 // Identify returns the principal of a session in which the client sent this credential, which may
-// be empty. With an error it returns the principal that the operator sets: what depends
-// on the principal is refused all the same (sessionstate.Context.Unidentified).
+// be empty. With an error it also returns the principal that the operator sets. Everything that depends on the
+// principal is refused all the same (sessionstate.Context.Unidentified).
 func (a *Authenticator) Identify(ctx context.Context, inMeta capture.Credential) (*sessionstate.Principal, error) {
-	// First, because a session file that cannot be read may have named another user than the credential does.
+	// Read the session file first: a file that cannot be read may have named another user than the credential
+	// does.
 	operator, err := a.Asserted()
 	if err != nil {
 		return operator, err
@@ -215,7 +217,8 @@ func (a *Authenticator) refresh() {
 }
 
 // overlay returns the owner of a credential with what the operator sets. With an error it returns the
-// principal that the operator sets. It looks nothing up: the front has verified the credential of this very request.
+// principal that the operator sets. It does not verify the credential again: the front has verified it for this
+// request.
 func (a *Authenticator) overlay(owner *sessionstate.Principal) (*sessionstate.Principal, error) {
 	operator, err := a.Asserted()
 	if err != nil {
@@ -224,9 +227,8 @@ func (a *Authenticator) overlay(owner *sessionstate.Principal) (*sessionstate.Pr
 	return sessionstate.Overlay(operator, owner)
 }
 
-// credential returns the credential in _meta or, if there is none, the operator's. It refuses a key in the place of a
-// token and the reverse: the settings allow the two members separately, and what they do not allow must not come in
-// under the name of the other.
+// credential returns the credential in _meta or, if there is none, the operator's. It refuses a key in the member for
+// tokens, and a token in the member for keys: the settings may allow only one of the two.
 func (a *Authenticator) credential(inMeta capture.Credential) (string, error) {
 	isToken := identity.LooksLikeToken(inMeta.Text)
 	switch {
@@ -257,8 +259,8 @@ func unanswered(err error) bool {
 	return errors.Is(err, identity.ErrKeyStore) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// keyOrNone returns credential if it is an API key, and "" if it is a token, which must not reach a policy endpoint:
-// see Conn.policyKey.
+// keyOrNone returns credential if it is an API key, and "" if it is a token. A token must not reach a policy
+// endpoint: see Conn.policyKey.
 func keyOrNone(credential string) string {
 	if identity.LooksLikeToken(credential) {
 		return ""
@@ -266,8 +268,8 @@ func keyOrNone(credential string) string {
 	return credential
 }
 
-// configure sets the options of the capture layer about credentials. It is called once for a process: what it sets is
-// not reloadable, and what it warns of was true at the start.
+// configure sets the options of the capture layer about credentials. It is called once for a process, because a
+// reload does not change these options. Its warnings are about the settings at the start.
 func (a *Authenticator) configure(o *capture.Options, s *config.Settings, log *slog.Logger) {
 	if a.Own.unused != (setting.Origin{}) {
 		log.Warn("two credentials are given; the API key counts, the token does not: give one of the two", "unused", a.Own.unused.String())

@@ -47,8 +47,8 @@ func openKeys(db *database.Server) *keyDatabase {
 	return k
 }
 
-// hasKeys reports whether the database has keys. It asks until the first answer, which it then keeps, because
-// whether clients need a credential is decided once for a process. It may block for askTime.
+// hasKeys reports whether the database has keys. It asks the database until the first answer and keeps that
+// answer, because a process decides only once whether clients need a credential. It may block for askTime.
 func (k *keyDatabase) hasKeys() (bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -90,8 +90,8 @@ func newSharedKeys(db *keyDatabase, s *config.Settings) *sharedKeys {
 func keyCache(s *config.Settings) time.Duration { return s.Identity.Cache / 10 }
 
 // Resolve implements [identity.Identifier]. For a key that only a policy endpoint may know, it
-// returns neither a principal nor an error. Any other error, as of a database that does not answer, is returned: the
-// key may be one that was revoked.
+// returns neither a principal nor an error. It returns any other error, such as that of a database that does not
+// answer, because the key may be revoked.
 func (k *sharedKeys) Resolve(ctx context.Context, credential string) (*sessionstate.Principal, error) {
 	p, err := k.own.Resolve(ctx, credential)
 	if k.endpoint && errors.Is(err, identity.ErrUnknownKey) {

@@ -11,8 +11,8 @@ import (
 )
 
 // principalLists returns the lists that depend on the principal of the session: the client must ask for them again
-// when another principal becomes known. A rule that only changes how tools are described or called is no reason to ask
-// for the lists of prompts and resources, which it does not concern. In a dry run, lists do not change.
+// when another principal becomes known. If the rules only change how tools are described or called, it leaves out the
+// lists of prompts and resources. In a dry run, lists do not change.
 func principalLists(s *config.Settings) []announce.List {
 	if s.DryRun {
 		return nil

@@ -60,10 +60,10 @@ func Order() []Place {
 	}
 }
 
-// chain makes the layers of s for the connection, at its begin and at each reload. The layers are new; what they must
-// remember is in c, and they get it from there. In a dry run all layers that must not act are in one
-// layer, which runs them on a copy of each message. The last place, catalog, acts always, so the loop
-// meets it after all of them. The caller holds c.mu.
+// chain makes the layers of s for the connection, when it begins and at each reload. The layers are new; they get the
+// state that survives a reload from c. In a dry run, all layers that must not act are in one layer, which runs them
+// on a copy of each message. The loop adds that layer before the last place, catalog, which always acts. The caller
+// holds c.mu.
 func (c *Conn) chain(s *Shared) (layers []middleware.Layer) {
 	b := &builder{conn: c, shared: s, log: c.Log}
 	if s.settings.DryRun {
@@ -146,7 +146,7 @@ func (b *builder) announce() middleware.Layer {
 }
 
 // capture returns a layer that asks the client for its roots before a call needs them, if a rule reads the workspace.
-// Asking costs the first call a round trip, so without such a rule it is left out.
+// Without such a rule the layer does not ask, because asking costs the first call a round trip.
 func (b *builder) capture() middleware.Layer {
 	if readsWorkspace(b.shared.settings) {
 		return b.conn.capture.AskingLayer()
@@ -182,8 +182,8 @@ func (b *builder) rewrite() middleware.Layer {
 	return b.shared.rewrite.Connect(rewrite.ConnOptions{Catalog: &b.conn.catalog, Listed: &b.conn.listed, Log: b.log}).Layer()
 }
 
-// accessList and accessCalls are two layers of one access.Conn, because arguments must be between them: it has to see
-// every tool of a list, and access has to judge a call as it will be sent.
+// accessList and accessCalls are two layers of one access.Conn, because arguments must be between them: arguments
+// must see every tool of a list, and access must judge a call as it will be sent.
 func (b *builder) accessList() middleware.Layer {
 	if b.access == nil || !b.access.Lists() {
 		return middleware.Layer{}
@@ -199,7 +199,7 @@ func (b *builder) accessCalls() middleware.Layer {
 }
 
 // arguments returns no layer if the configuration has an empty list of rules. The layer asks capture for the workspace
-// only if a tool has an argument to be filled with it: see readsWorkspace.
+// only if a tool has an argument that a rule fills with it: see readsWorkspace.
 func (b *builder) arguments() middleware.Layer {
 	if b.shared.arguments == nil {
 		return middleware.Layer{}
@@ -212,7 +212,7 @@ func (b *builder) arguments() middleware.Layer {
 }
 
 // auditGate returns no layer in a dry run, which refuses nothing. It is inside the layers that decide and edit, so the
-// record that it waits for has what they did.
+// record that it waits for has their decisions and edits.
 func (b *builder) auditGate() middleware.Layer {
 	a := b.conn.audit
 	if a == nil || !a.Required() || b.shared.settings.DryRun {
@@ -225,8 +225,8 @@ func (b *builder) briefing() middleware.Layer {
 	if b.shared.briefing == nil {
 		return middleware.Layer{}
 	}
-	// It is the same in each process of the server, and another one for another server. The arguments have the server's
-	// command, except in attache serve, whose servers differ in their names.
+	// This name is the same in all processes of a server, and differs between servers. The arguments contain the
+	// server's command, except in attache serve, whose servers differ in their names.
 	server := append(slices.Clone(b.shared.Process.Args), b.shared.settings.Server.Name)
 	o := briefing.ConnOptions{
 		Catalog:    &b.conn.catalog,
@@ -248,7 +248,8 @@ func (b *builder) briefing() middleware.Layer {
 // catalog is innermost, so it reads the lists before other layers edit them.
 func (b *builder) catalog() middleware.Layer { return b.conn.catalog.Layer() }
 
-// Names returns the names of the connection's layers, in their order. In a dry run, the layers that must not act are one.
+// Names returns the names of the connection's layers, in their order. In a dry run, the layers that must not act are
+// one layer.
 func (c *Conn) Names() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

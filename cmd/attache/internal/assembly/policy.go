@@ -17,8 +17,9 @@ import (
 	"github.com/attache-mcp/attache/policy/httpsource"
 )
 
-// ConfiguredSource returns the configured source. It is an error if there is none. It is for commands about policies,
-// so it checks first that the variable of policy.token_env is set: a person gets that as a problem of the settings.
+// ConfiguredSource returns the configured source, or an error if there is none. Commands about policies use it, so it
+// first checks that the variable of policy.token_env is set, and reports a missing variable as a problem of the
+// settings.
 func ConfiguredSource(p cli.Process, s *config.Settings) (policy.Source, error) {
 	if err := filecheck.PolicyToken(p, s); err != nil {
 		return nil, err
@@ -31,8 +32,8 @@ func ConfiguredSource(p cli.Process, s *config.Settings) (policy.Source, error) 
 }
 
 // SessionSource returns the source for a session: the configured source with the policies of
-// trusted workspaces, or those alone. It is for commands that show what a session would get, and has no earlier source
-// whose policies stay valid: see process.reusePolicies.
+// trusted workspaces, or the trusted workspaces alone. It is for commands that show the policies of a session. It has
+// no earlier source whose policies stay valid: see process.reusePolicies.
 func SessionSource(p cli.Process, s *config.Settings, log *slog.Logger) (policy.Source, error) {
 	var next policy.Source
 	own := s.Policy.Dir == "" && s.Policy.URL == "" && TrustStore(p).Any()
@@ -65,8 +66,8 @@ func PolicyQuery(ctx context.Context, p cli.Process, s *config.Settings) (policy
 	switch {
 	case err == nil && principal != nil:
 		q.Scope = cmp.Or(principal.Scope, q.Scope)
-	// The endpoint verifies the key, which attache need not know. If attache does not know it, the scope is that of the
-	// settings.
+	// The endpoint verifies the key, and attache need not know it. For a key that attache does not know, the scope is
+	// that of the settings.
 	case err == nil, s.Policy.URL != "":
 	case who.Own.Text == nil:
 		return q, cli.Usagef("%v", err)
@@ -77,8 +78,8 @@ func PolicyQuery(ctx context.Context, p cli.Process, s *config.Settings) (policy
 }
 
 // policySource returns the source of policies in the settings, or nil if there is none, and the token of
-// policy.token_env, which all sessions use. It asks nothing yet. A token that is missing is an error here and not
-// left to the endpoint, which would get the keys of the sessions in its place.
+// policy.token_env, which all sessions use. It does not ask the source yet. A missing token is an error, because
+// the endpoint would get the keys of the sessions in its place.
 func policySource(p cli.Process, s *config.Settings) (from policy.Source, token string, err error) {
 	switch {
 	case s.Policy.Dir != "":
@@ -114,8 +115,8 @@ func TrustStore(p cli.Process) trust.Store {
 }
 
 // trustedSource returns next with the policies of the workspaces that the user trusts, nil if there
-// are none. It only reads a directory, which usually does not exist: every start of attache pays for it. What the
-// workspaces contain is read when a session asks for its policies.
+// are none. It only reads a directory, which usually does not exist: every start of attache pays for it. The
+// files of the workspaces are read when a session asks for its policies.
 func trustedSource(p cli.Process, s *config.Settings, next policy.Source, log *slog.Logger) *trust.Source {
 	store := TrustStore(p)
 	if !store.Any() {

@@ -17,8 +17,8 @@ import (
 const ratesEnd = 300 * time.Millisecond
 
 // A rateDatabase lends the tokens of rates that several machines share: a process borrows some tokens at once and
-// spends them without asking. What it has not spent at its end it returns, or other processes would miss them until
-// the bucket has filled again.
+// spends them without asking. When the process ends, it returns the tokens that it has not spent. Otherwise other
+// processes would lack these tokens until the bucket has filled again.
 type rateDatabase struct {
 	*ratestore.Store
 	log    *slog.Logger
@@ -37,8 +37,8 @@ func (r *rateDatabase) Lend(ctx context.Context, b sessionstate.Bucket, d sessio
 	return loan, err
 }
 
-// rateLimiters returns the limiters that count calls. They outlive a reload, which would otherwise fill all buckets. A
-// dry run has its own, so that it does not use up tokens of real calls; they have no Lender, for the same reason.
+// rateLimiters returns the limiters that count calls. They survive a reload, which would otherwise fill all buckets. A
+// dry run has limiters of its own, without a Lender, so that it uses up no tokens of real calls.
 func (s *Shared) rateLimiters() *access.Limiters {
 	if s.settings.DryRun {
 		return &s.process.dryRunLimiters

@@ -13,8 +13,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// sessionKeys returns the keys of the settings that identify a session. For all others, a replay uses the
-// configuration that it finds.
+// sessionKeys returns the keys of the settings that identify a session. For all other keys, a replay uses the
+// configuration of today.
 func sessionKeys() []string {
 	return []string{"session.id", "session.workspace", "session.workspace_id", "session.trust"}
 }
@@ -59,12 +59,12 @@ func RecordedProcess(p cli.Process, h record.Header, s *config.Settings) cli.Pro
 			env = append(env, name+"="+h.Start[name])
 		}
 	}
-	p.Env = append(env, p.Env...) // the first counts, so a variable of the process does not replace one of the recording
+	p.Env = append(env, p.Env...) // the first entry counts, so a variable of the process does not replace a recorded variable
 	return p
 }
 
-// sessionNames returns the flags that identify a session, each with its variable, and all variables
-// that do so: also those that an outer attache sets for its server, under each prefix.
+// sessionNames returns the flags that identify a session, each with its variable, and all variables that
+// identify a session. These include the variables that an outer attache sets for its server, under each prefix.
 func sessionNames(s *config.Settings) (flags map[string]string, variables []string) {
 	flags = map[string]string{}
 	variables = sessionVariables(s)
@@ -88,8 +88,8 @@ func ForRecording(s *record.Session) ConnOptions {
 }
 
 // parentsOf returns a function that returns the traceparent with which the server received the
-// recorded request with a raw id. For several requests with one id it returns them in order. The function is for one
-// goroutine at a time, as the client's direction of a relay is.
+// recorded request with a raw id. For several requests with one id it returns them in order. Only one goroutine at a
+// time may call the function, such as the goroutine that relays the client's messages.
 func parentsOf(s *record.Session) func(id []byte) string {
 	parents := map[string][]string{}
 	note := func(v wire.Value) {
@@ -97,7 +97,7 @@ func parentsOf(s *record.Session) func(id []byte) string {
 			parents[string(id.Raw)] = append(parents[string(id.Raw)], v.Get("params", "_meta", "traceparent").Text())
 		}
 	}
-	// Of what the server received, in which the layer trace had set the traceparent.
+	// Read the lines that the server received, because the layer trace has set the traceparent in them.
 	for _, e := range s.Events {
 		v := wire.Value{Raw: e.Line}
 		switch {

@@ -36,8 +36,9 @@ func (s *Shared) Reload(settings *config.Settings) (*Shared, error) {
 		return nil, err
 	}
 	next.number = s.number + 1
-	// New connections get next from here on. A goroutine for each other one: a slow one must not stop the rest. It ends
-	// when the relay has taken the layers or the session has ended: see Conn.use.
+	// New connections get next from now on. Each existing connection gets a goroutine, so that a slow connection does
+	// not stop the others. The goroutine ends when the relay has taken the layers or the session has ended: see
+	// Conn.use.
 	var wait sync.WaitGroup
 	for _, c := range s.setCurrent(next) {
 		wait.Go(func() { c.use(next) })
@@ -53,8 +54,8 @@ func (s *Shared) Reload(settings *config.Settings) (*Shared, error) {
 }
 
 // Refresh reads the keys, the session file and policies again, and makes all connections look up
-// their principals. If asked is set, problems of the policies are logged even if they were before. The sources come
-// before the connections, whose look-ups must find what is new.
+// their principals. If asked is set, it logs problems of the policies even if they were logged before. It reads the
+// sources before the connections look anything up, so that the connections find the new values.
 func (s *Shared) Refresh(asked bool) {
 	s.authenticator.refresh()
 	if s.keys != nil {
@@ -74,15 +75,15 @@ func (s *Shared) Refresh(asked bool) {
 	}
 }
 
-// Announce notifies every client of the lists that have changed for it. changed is asked for each connection, because
-// clients have been told of different lists.
+// Announce notifies every client of the lists that have changed for it. It calls changed for each connection, because
+// clients have been notified of different lists.
 func (s *Shared) Announce(changed func(*announce.Announce) []announce.List) {
 	for _, c := range s.connections() {
 		c.notify(changed(&c.announce))
 	}
 }
 
-// connections returns the connections at the moment. One of them may be closed as soon as mu is free.
+// connections returns the current connections. A connection may be closed as soon as mu is free.
 func (p *process) connections() []*Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()

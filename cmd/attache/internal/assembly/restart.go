@@ -9,8 +9,8 @@ import (
 	"github.com/attache-mcp/attache/proxy"
 )
 
-// Restart returns the options for starting a server again that ends during the session, nil if it
-// must not be started again. The relay calls the functions in them from its own goroutines.
+// Restart returns the options for restarting a server that ends during the session, nil if it must not be
+// restarted. The relay calls the functions in the options from its own goroutines.
 func (c *Conn) Restart() *proxy.Restart {
 	s := c.Settings()
 	o := s.Server.Restart
@@ -52,7 +52,8 @@ func (c *Conn) listChanged(method, before, after string) {
 	if c.audit != nil {
 		c.audit.ListChanged(method, before, after)
 	}
-	// Before the client is told: it asks for the new list at once, and rules read the catalogue.
+	// Forget the catalogue before the client is notified: the client asks for the new list at once, and rules
+	// read the catalogue.
 	c.catalog.Forget()
 	for _, l := range []announce.List{announce.Tools, announce.Prompts, announce.Resources} {
 		if strings.HasPrefix(method, string(l)+"/") {

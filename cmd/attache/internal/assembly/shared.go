@@ -8,8 +8,8 @@
 // makes it, and [Shared.Reload] passes it to the next Shared.
 //
 // A Shared does not change, so the pump of a session reads it without a lock. A reload makes another one
-// and gives it to each Conn, whose relay then gets new layers. The state of a Conn stays: what the
-// client was told, such as the names of tools and that it has had the briefing, must stay true.
+// and gives it to each Conn, whose relay then gets new layers. The state of a Conn survives a reload: the
+// client has already received parts of it, such as the names of tools and the briefing.
 package assembly
 
 import (
@@ -66,15 +66,15 @@ type Options struct {
 type Shared struct {
 	*process
 	settings      *config.Settings
-	number        int // of the configuration: newer ones have larger numbers, by which Conn.use tells them apart
+	number        int // number of the configuration; newer configurations have larger numbers: see Conn.use
 	authenticator *Authenticator
 	lists         []announce.List         // the lists that depend on the principal
 	secrets       []string                // must not reach a disk or a server
 	withheld      []string                // variables that no server gets
 	log           *slog.Logger            // for the layers that do not act in a dry run
-	scrubAudit    *record.Scrubber        // values that look like secrets, and known ones; nil without an audit
-	scrubKnown    *record.Scrubber        // known secrets; nil without an audit
-	scrubber      func() *record.Scrubber // removes known secrets, and values that look like one
+	scrubAudit    *record.Scrubber        // removes known secrets and values that look like one; nil without an audit
+	scrubKnown    *record.Scrubber        // removes known secrets; nil without an audit
+	scrubber      func() *record.Scrubber // removes known secrets and values that look like one
 
 	rewrite   *rewrite.Shared   // nil without rules
 	access    *access.Shared    // nil if every call is allowed
@@ -83,22 +83,22 @@ type Shared struct {
 	teams     *teams.Shared     // nil if it is off
 }
 
-// A process holds the state that survives a configuration reload. compile and Refresh set and read the
-// fields without a lock, because they run in one goroutine at a time: first that of Compile, and after it the
-// one of the reloader. Connections run at the same time. They use what the first settings have set for good,
-// what their Shared has, and of the rest only who, the limiters and the fields below mu.
+// A process holds the state that survives a configuration reload. compile and Refresh set and read the fields
+// without a lock. They run first in the goroutine of Compile, and after that only in the goroutine of the
+// reloader. Connections run at the same time. They use only the fields that do not change after the first
+// settings, the fields of their Shared, who, the limiters, and the fields below mu.
 type process struct {
 	Options
-	capture        *capture.Shared                                 // of the first settings, for all: see compileCapture
+	capture        *capture.Shared                                 // compiled from the first settings only: see compileCapture
 	identifies     bool                                            // capture looks up the principal of a session
-	who            atomic.Pointer[Authenticator]                   // of current, for those that must not wait for mu
+	who            atomic.Pointer[Authenticator]                   // the Authenticator of current, for callers that must not wait for mu
 	audit          *audit.Shared                                   // nil if there is no audit
 	heads          *auditheads.Writer                              // records where the audit file ends; nil without a database
 	policies       *filesource.Source                              // of the current settings; nil if they are not in a directory
 	turns          sessionstate.Turns                              // the sessions of this process that have had the briefing
-	userTurns      func(tenant string) (sessionstate.Turns, error) // those of all processes; opened at the first use
+	userTurns      func(tenant string) (sessionstate.Turns, error) // the sessions of all processes; opened at the first use
 	limiters       access.Limiters                                 // how often tools were called
-	dryRunLimiters access.Limiters                                 // how often they would have been called
+	dryRunLimiters access.Limiters                                 // how often tools would have been called
 	keys           *keyDatabase                                    // nil if the keys are in a file
 	teams          *teams.Shared                                   // nil if teams was never on
 
@@ -109,8 +109,8 @@ type process struct {
 	conns   map[*Conn]struct{}
 }
 
-// Compile compiles settings, for [Shared.Connect]. An error is a mistake in them. It does not ask the database yet: if
-// that does not answer, servers start all the same.
+// Compile compiles settings, for [Shared.Connect]. An error is a mistake in the settings. Compile does not ask the
+// database, so servers start even if the database does not answer.
 func Compile(o Options, settings *config.Settings) (*Shared, error) {
 	p := newProcess(o)
 	if o.Database != nil {
@@ -121,8 +121,8 @@ func Compile(o Options, settings *config.Settings) (*Shared, error) {
 }
 
 // Single compiles settings for a process with one connection that makes no calls, such as attache explain. It
-// reads API keys from the shared database, but counts no calls there: what a person asks about must not use up
-// what sessions may do. The database is its own, so Close closes it.
+// reads API keys from the shared database, but counts no calls there: a question of a person must not use up
+// the rates of sessions. Single opens the database itself, so Close closes it.
 func Single(o Options, settings *config.Settings, conn ConnOptions) (*Conn, error) {
 	db, err := OpenDatabase(o.Process, settings, 1, o.Log)
 	if err != nil {
@@ -159,8 +159,8 @@ func newProcess(o Options) *process {
 	return p
 }
 
-// begin compiles the first settings of a process. After an error the process ends, so what compile has opened is not
-// closed.
+// begin compiles the first settings of a process. After an error the process ends, so begin closes nothing that
+// compile has opened.
 func (p *process) begin(settings *config.Settings) (*Shared, error) {
 	s, err := p.compile(settings, nil)
 	if err != nil {
@@ -184,7 +184,7 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 		withheld:      OwnVariables(settings),
 		log:           p.Log,
 	}
-	// redactLog hides the operator's credential before anything below can log it.
+	// redactLog hides the operator's credential before the code below can log it.
 	if who.Own.secret != "" {
 		s.secrets = append(s.secrets, who.Own.secret)
 	}
@@ -197,8 +197,8 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 		s.log = dryrun.Mark(p.Log)
 	}
 	// compileBriefing adds a secret, and compileAudit makes scrubbers for all secrets. At a reload,
-	// policySource in compileBriefing is the last that can fail. The process is changed after it, because Reload promises
-	// that an error changes nothing.
+	// policySource in compileBriefing is the last call that can fail. compile changes the process only after that call,
+	// because Reload promises that an error changes nothing.
 	for _, step := range []func(*Shared) error{
 		(*Shared).compileCapture, (*Shared).compileRules, (*Shared).compileBriefing, (*Shared).compileTeams, (*Shared).compileAudit,
 	} {
@@ -233,13 +233,13 @@ func (p *process) newAuthenticator(settings *config.Settings, before *Shared) (*
 	return who, nil
 }
 
-// redactLog makes the log hide the secrets known so far. All configurations have one log, so it hides those of the last
-// one that was compiled.
+// redactLog makes the log hide the secrets known so far. All configurations share one log, so the log hides the secrets
+// of the configuration that was compiled last.
 func (s *Shared) redactLog() { logging.Redact(s.Log, s.settings, s.secrets) }
 
-// compileCapture compiles the capture layer, whose settings do not change until the process ends: a session keeps its
-// key and its facts, which the layer has learnt with them. Only the Authenticator changes, so Identify asks for the
-// current one each time.
+// compileCapture compiles the capture layer, whose settings do not change until the process ends: a session keeps the
+// key and the facts that the layer has learnt with these settings. Only the Authenticator changes, so Identify asks
+// for the current Authenticator each time.
 func (s *Shared) compileCapture() (err error) {
 	p := s.process
 	if p.capture != nil {
@@ -262,8 +262,8 @@ func (s *Shared) compileCapture() (err error) {
 	return err
 }
 
-// ArgumentRules returns the configured rules, or the built-in one. An empty list in the configuration is a list: it turns
-// the built-in rule off.
+// ArgumentRules returns the configured rules, or the built-in one. An empty list in the configuration turns the
+// built-in rule off.
 func ArgumentRules(s *config.Settings) []arguments.Rule {
 	if s.Arguments == nil {
 		return []arguments.Rule{arguments.Default()}
@@ -271,8 +271,8 @@ func ArgumentRules(s *config.Settings) []arguments.Rule {
 	return s.Arguments
 }
 
-// compileRules compiles the rules about calls. Without rules a layer is left out, so that messages pay only for what is
-// configured. A dry run compiles them too; chain then keeps the layers from acting.
+// compileRules compiles the rules about calls. A layer without rules is left out, so that messages do not pay for it. A
+// dry run also compiles the rules; chain then keeps the layers from acting.
 func (s *Shared) compileRules() (err error) {
 	if len(s.settings.Rewrite) > 0 {
 		s.rewrite, err = rewrite.Compile(rewrite.Options{

@@ -54,9 +54,9 @@ type connection struct {
 }
 
 const (
-	// unacknowledgedTime is how long a client may acknowledge nothing while sent bytes wait for that. Without
-	// it a broken connection on which comments are written stays open for a quarter of an hour, and so
-	// does its session.
+	// unacknowledgedTime is how long a client may acknowledge nothing while sent bytes wait. Without this
+	// limit, a broken connection that gets comments stays open for a quarter of an hour, and so does its
+	// session.
 	unacknowledgedTime = time.Minute
 	// lookAfter is the shortest time between two looks.
 	lookAfter = 10 * time.Second
@@ -64,7 +64,7 @@ const (
 
 var errGone = errors.New("the client acknowledges nothing that was sent to it")
 
-// Write implements net.Conn. No two goroutines call it at a time: see the HTTP server.
+// Write implements net.Conn. The HTTP server calls it from one goroutine at a time.
 func (c *connection) Write(b []byte) (int, error) {
 	if now := time.Now(); now.Sub(c.looked) >= lookAfter {
 		if c.looked = now; unacknowledged(c.Conn) > c.patience {

@@ -18,7 +18,7 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interv
 func (s *service) listen(ctx context.Context) ([]net.Listener, error) {
 	if len(s.Listeners) == 0 {
 		lc := net.ListenConfig{KeepAliveConfig: keepAlive, Control: setTCPOptions}
-		lc.SetMultipathTCP(false) // package net's default, with which connections do not inherit TCP_NOTSENT_LOWAT
+		lc.SetMultipathTCP(false) // package net uses it by default, but its connections do not inherit TCP_NOTSENT_LOWAT
 		l, err := lc.Listen(ctx, "tcp", s.settings.Listen)
 		return []net.Listener{l}, err
 	}

@@ -13,13 +13,13 @@ import (
 // more than the time that a client has for each part of an answer.
 const unsentBytes = 128 << 10
 
-// setTCPOptions sets it on a socket. Connections inherit it from their listener.
+// setTCPOptions sets this limit on a socket. Connections inherit it from their listener.
 //
-// It does not set TCP_USER_TIMEOUT, by which Linux would notice that a client is gone: with that option Linux 6.18 also
-// resets the connection of a client that only reads slowly. Linux notes when it first asks a client with a full buffer
-// whether there is room again (icsk_probes_tstamp). The note stays if the client then makes room for less than the next
-// packet. When the buffer is full again, and the note is older than the timeout, the first question ends the connection,
-// after 200 ms, and the client loses the rest of its answer.
+// It does not set TCP_USER_TIMEOUT, which tells Linux to end the connection of a client that is gone: Linux 6.18 then
+// also resets the connection of a client that only reads slowly. Linux notes when it first asks a client with a full
+// buffer whether there is room again (icsk_probes_tstamp). The note stays if the client then makes room for less than
+// the next packet. When the buffer is full again, and the note is older than the timeout, the first question ends the
+// connection, after 200 ms, and the client loses the rest of its answer.
 func setTCPOptions(_, _ string, c syscall.RawConn) error {
 	return c.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsentBytes)

@@ -11,8 +11,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
-// The system keeps few unsent bytes for a slow client, and does not end its connection, on the sockets that attache opens
-// and on those of systemd.
+// The system keeps few unsent bytes for a slow client, and does not end its connection, on the sockets that attache
+// opens and on the sockets of systemd.
 func TestTCPOptions(t *testing.T) {
 	s := newTestService(t, cli.Process{Stderr: io.Discard})
 	s.settings.Listen = "127.0.0.1:0"

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An id and a token are taken from the cancellation to the reply, and no others are.
+// An id and a token are in use from the cancellation to the reply, and other ids and tokens are not.
 func TestCalls(t *testing.T) {
 	var c Calls
 	c.Settle("1") // of a call that was never abandoned

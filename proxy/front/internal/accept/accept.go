@@ -21,8 +21,8 @@ func IsJSON(contentType string) bool {
 type Accept struct{ JSON, Events bool }
 
 // Parse parses the lines of the header Accept. A client without that header accepts JSON. ok is
-// false if the client accepts neither kind. The specification wants both kinds in the header of a POST, but one is
-// enough: a client gets an answer of the kind that it accepts. Parse ignores an entry that is not valid.
+// false if the client accepts neither kind. The specification wants both kinds in the header of a POST, but one
+// kind is enough: a client gets an answer of the kind that it accepts. Parse ignores an entry that is not valid.
 func Parse(lines []string) (a Accept, ok bool) {
 	switch {
 	case len(lines) == 0:

@@ -1,12 +1,13 @@
 // Package answer writes the messages of a stream to one HTTP response, as JSON or as server-sent events.
 //
-// The first message decides: if it is the reply, the response is JSON with that one message, else a stream of
-// events that ends with the reply. If none comes for some seconds, a comment begins a stream of events. A client
-// that accepts one form only gets that. A response with events that its client may take up again is recorded while it
-// is written; if the client is lost, what it takes from the stream is still recorded, for the next response.
+// If the first message is the reply, the response is JSON with that one message. Otherwise it is a stream of
+// events that ends with the reply. If no message comes for some seconds, a comment begins a stream of events. A
+// client that accepts only one of the two forms gets that form. If the client may take up the stream again, the
+// events are recorded while they are written. If the client disconnects, the messages that are taken from the
+// stream are still recorded, for the next response.
 //
-// Writes have deadlines of their own, because a client that does not read would hold the session's messages in
-// memory for ever, while a call may run for hours.
+// Each write has its own deadline, because a client that does not read would hold the session's messages in
+// memory for ever. The whole response has no deadline, because a call may run for hours.
 package answer
 
 import (
@@ -22,8 +23,8 @@ import (
 )
 
 const (
-	// WriteTime is how long a client may take to read maxWrite bytes. Its relay may wait for it as long: see
-	// outbox.Stream.Push.
+	// WriteTime is how long a client may take to read maxWrite bytes. The relay may wait for the client for as
+	// long: see outbox.Stream.Push.
 	WriteTime = 30 * time.Second
 	maxWrite  = 128 << 10
 )
@@ -33,7 +34,7 @@ const (
 // call Interrupt.
 type Writer struct {
 	Response http.ResponseWriter
-	Control  http.ResponseController // of Response
+	Control  http.ResponseController // controls Response
 	Accept   accept.Accept
 	Stream   *outbox.Stream
 	Request  *Request       // nil for a GET
@@ -43,7 +44,7 @@ type Writer struct {
 
 	open   bool   // part of a message has been written, and more follows
 	events []byte // not written yet
-	failed error  // of the first write of recorded events that failed
+	failed error  // the error of the first failed write of recorded events
 }
 
 // A Mode says in which form a response is written.
@@ -63,7 +64,8 @@ const (
 // and the caller has to answer.
 func (w *Writer) Serve(ctx context.Context, pulse *outbox.Pulse) bool {
 	t := w.Stream
-	// Runs last: after it the next reader of the stream may join the pulse, which this one must have left.
+	// leave runs last: after it the next reader of the stream may join the pulse, and this reader must have
+	// left the pulse by then.
 	defer w.leave()
 	if !w.Accept.JSON && w.begin() != nil {
 		return false
@@ -79,8 +81,8 @@ func (w *Writer) Serve(ctx context.Context, pulse *outbox.Pulse) bool {
 			items, closed, err = w.writeNext(items)
 			switch {
 			case err == errTruncated:
-				// net/http closes the connection. After a return it would end the response in good
-				// order, and the client would take a part for the whole.
+				// This panic makes net/http close the connection. After a return, net/http would end the
+				// response properly, and the client would take a part of the message for the whole message.
 				panic(http.ErrAbortHandler)
 			case err != nil:
 				return false
@@ -100,7 +102,7 @@ func (w *Writer) Serve(ctx context.Context, pulse *outbox.Pulse) bool {
 var errTruncated = errors.New("the rest of a message is lost")
 
 // writeNext writes the items that are queued. It returns their slice, emptied, for use in the next call.
-// closed reports that nothing follows.
+// closed reports that no item follows.
 func (w *Writer) writeNext(used []outbox.Item) (empty []outbox.Item, closed bool, err error) {
 	items, closed, silent := w.Stream.Take(used)
 	if silent && len(items) == 0 {
@@ -118,8 +120,8 @@ func (w *Writer) writeNext(used []outbox.Item) (empty []outbox.Item, closed bool
 	return items, closed, err
 }
 
-// items writes items, and then flushes: they were all there, so one write and one flush serve many small messages,
-// and none waits for the next.
+// items writes items, and then flushes: all items are already there, so one write and one flush serve many small
+// messages, and no message waits for a later one.
 func (w *Writer) items(items []outbox.Item) error {
 	if len(items) == 0 {
 		return nil
@@ -159,8 +161,8 @@ func (w *Writer) items(items []outbox.Item) error {
 	return w.Control.Flush()
 }
 
-// identify gives the last of the pending events an id. It is the last event of all items, so that a client gets
-// all of them again, or none. final says that it is the reply.
+// identify gives the last of the pending events an id. Only the last event of all items has an id, so that a
+// client gets all of the items again, or none. final says that the event is the reply.
 func (w *Writer) identify(final bool) {
 	b := w.events[:len(w.events)-1] // without the empty line
 	if final {
@@ -175,20 +177,20 @@ func (w *Writer) identify(final bool) {
 var jsonContentType, noStore = []string{"application/json"}, []string{"no-store"}
 
 // decide chooses JSON if the reply comes first, and events otherwise. A client that does not accept events gets JSON,
-// because only its reply is sent to it. Only a whole reply has its length and status in the header: of a long
-// one neither is known when its first part is written.
+// because only its reply is sent to it. Only a whole reply has its length and status in the header: for a long reply,
+// neither is known when its first part is written.
 func (w *Writer) decide(first outbox.Item) error {
 	if !w.Accept.JSON || w.Accept.Events && !first.Final {
 		return w.begin()
 	}
 	w.Mode = JSON
 	h := w.Response.Header()
-	// Without http.Header.Set, which allocates a slice for each value.
+	// This does not use http.Header.Set, because it allocates a slice for each value.
 	h["Content-Type"], h["Cache-Control"] = jsonContentType, noStore
 	if !first.Final || first.Part != outbox.Whole {
 		return nil
 	}
-	if len(first.Data) > 1<<10 { // net/http sets it for smaller bodies (see http.ResponseWriter)
+	if len(first.Data) > 1<<10 { // net/http sets the length of smaller bodies (see http.ResponseWriter)
 		h["Content-Length"] = []string{strconv.Itoa(len(first.Data))}
 	}
 	if first.Failed {
@@ -204,7 +206,7 @@ func (w *Writer) decide(first outbox.Item) error {
 	return nil
 }
 
-// begin sends the header of a stream of events, and its beginning: see start.
+// begin sends the header and the beginning of a stream of events: see start.
 func (w *Writer) begin() error {
 	w.Mode = Events
 	h := w.Response.Header()
@@ -234,10 +236,9 @@ func (w *Writer) comment() error {
 	return w.write([]byte(":\n\n"), true)
 }
 
-// write writes to the response, past the record.
+// write writes to the response and records nothing.
 func (w *Writer) write(b []byte, flush bool) (err error) {
-	// In parts, each with a deadline of its own: a slow client may take long for a long message, as
-	// long as it reads.
+	// Each part has its own deadline: a slow client may take long for a long message, if it keeps reading.
 	for n := 0; len(b) > 0 && err == nil; b = b[n:] {
 		n = min(len(b), maxWrite)
 		w.allowWrite()
@@ -253,7 +254,8 @@ func (w *Writer) write(b []byte, flush bool) (err error) {
 }
 
 // item writes an item, or appends it to the pending events. All items of a long message come in a row, because
-// outbox.Stream.Offer refuses others in between; one that Force has added, at the end of the session, breaks it off.
+// outbox.Stream.Offer refuses other items in between. Only an item that Force adds, at the end of the session,
+// breaks a long message off.
 func (w *Writer) item(i outbox.Item) error {
 	if w.open && i.Part == outbox.Whole {
 		return errTruncated
@@ -280,7 +282,7 @@ func (w *Writer) item(i outbox.Item) error {
 }
 
 // event appends data to the pending events, as a whole event or as a part of one. It copies small pieces, so that many
-// go in one write, and writes long ones from where they are.
+// go in one write, and writes long pieces without a copy.
 func (w *Writer) event(data []byte, begins, ends bool) error {
 	if begins {
 		w.events = append(w.events, event.Start...)
@@ -306,8 +308,8 @@ func (w *Writer) event(data []byte, begins, ends bool) error {
 	return nil
 }
 
-// start returns the beginning of a stream of events: a comment, and what the client gets again. It begins to record
-// the events if the client may take up the stream later.
+// start returns the beginning of a stream of events: a comment, and the events that the client gets again. It
+// begins to record the events if the client may take up the stream later.
 func (w *Writer) start() []byte {
 	if q := w.Request; w.Reader == nil && q != nil && q.Recorder != nil {
 		w.Reader = q.Recorder.Record(w.Stream, q.Raw, w.Interrupt)
@@ -318,7 +320,7 @@ func (w *Writer) start() []byte {
 // allowWrite moves the write deadline to WriteTime from now.
 func (w *Writer) allowWrite() { _ = w.Control.SetWriteDeadline(time.Now().Add(WriteTime)) }
 
-// Interrupt makes a write of the response fail that waits for the client.
+// Interrupt makes a write that waits for the client fail.
 func (w *Writer) Interrupt() { _ = w.Control.SetWriteDeadline(time.Unix(1, 0)) }
 
 // leave ends the writing of a stream.
@@ -357,8 +359,8 @@ func (w *Writer) writeEvents() error {
 	return err
 }
 
-// send writes a part of the response. If events are recorded, it records it, and returns no error: items
-// continues after a failed write, so that all items it has taken are recorded.
+// send writes a part of the response. If events are recorded, send also records the part, and returns no error:
+// items continues after a failed write, so that it records all items that it has taken.
 func (w *Writer) send(b []byte) error {
 	if w.Reader == nil {
 		return w.write(b, false)

@@ -10,20 +10,21 @@ import (
 	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
 )
 
-// A bareGet is a GET stream on a bare connection. It has a goroutine only while there is something
-// to write, apart from that of Response.Watch; the stream starts it. Such streams are open for hours, and the
-// goroutine and the buffers of net/http would be a large part of the memory of an idle session.
+// A bareGet is a GET stream on a bare connection. Apart from the goroutine of Response.Watch, it has a
+// goroutine only while there is something to write; the stream starts that goroutine. Such streams are open for
+// hours, and the goroutine and the buffers of net/http would be a large part of the memory of an idle session.
 type bareGet struct {
 	w        Writer
 	response *bare.Response
 	pulse    *outbox.Pulse
 	closed   func()
-	wakes    atomic.Int64 // that were not handled; not 0 while a goroutine writes
+	wakes    atomic.Int64 // wakes that were not handled; not 0 while a goroutine writes
 	ended    sync.Once
 }
 
-// ServeBare begins a GET stream with the events first, and returns. The stream ends when it is closed, or when the
-// client disconnects; then closed is called, once. Until then t and the goroutine of Response.Watch refer to the bareGet.
+// ServeBare begins a GET stream, writes the events in first, and returns. The stream ends when it is closed, or when
+// the client disconnects; then closed is called, once. Until then t and the goroutine of Response.Watch refer to the
+// bareGet.
 func ServeBare(response *bare.Response, t *outbox.Stream, first []byte, pulse *outbox.Pulse, closed func()) {
 	g := &bareGet{response: response, pulse: pulse, closed: closed, w: Writer{
 		Response: response, Control: *http.NewResponseController(response),
@@ -48,13 +49,13 @@ func (g *bareGet) wake() {
 	}
 }
 
-// write writes what is queued until nothing is left. It is done when wakes is 0 after those that it has handled were
-// taken off: a wake that comes later starts the next goroutine, and one that came before makes this one look again.
+// write writes the queued items until none is left. It subtracts the wakes that it has handled. If wakes is then 0,
+// write returns, and the next wake starts another goroutine. Otherwise write looks again.
 func (g *bareGet) write() {
 	for left := int64(1); left > 0; {
 		n := g.wakes.Load()
 		_, closed, err := g.w.writeNext(nil)
-		// In good order: the client sees the end of the body, not a broken connection.
+		// End the body, so that the client does not see a broken connection.
 		if closed && err == nil {
 			g.response.End()
 		}

@@ -17,10 +17,10 @@ type Request struct {
 	Modern     bool // its revision has no handshake
 }
 
-// status returns the HTTP status for an error that answers q and is sent as JSON, and the value of
-// Retry-After, "" for none. The status of a remote server comes first. Of attache's own errors, those to the two
-// requests by which a client finds its revision have a status. 2026-07-28 has one for some codes of any error; in
-// earlier revisions an error is a reply like any other, with 200.
+// status returns the HTTP status for an error that answers q and is sent as JSON, and the value of Retry-After,
+// "" for none. The status of a remote server comes first. attache's own errors have a status if they answer
+// initialize or server/discover, by which a client finds its revision. 2026-07-28 has a status for some codes of
+// any error. In earlier revisions an error is a normal reply, with 200.
 func (q *Request) status(reply outbox.Item) (status int, after string) {
 	if status, after = httpstatus.Of(reply.Beside); status != 0 {
 		return status, after

@@ -8,7 +8,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
 )
 
-// A server that exits after server/discover counts as legacy; one that never received it does not.
+// A server that exits after server/discover counts as legacy; a server that never received it does not.
 func TestStatusOfDiscover(t *testing.T) {
 	failed := func(message, data string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":%q,"data":{"source":"attache"%s}}}`, message, data)

@@ -28,8 +28,8 @@ const smallBody = 16 << 10
 // Large is the size in bytes above which a body is read into memory from package room.
 const Large = 64 << 10
 
-// A Buffer holds a body of a principal that is being read. Set Limits and Principal before the first Read. One
-// goroutine uses it, and calls Release once it does not need the body any more, whatever Read has returned.
+// A Buffer holds a body that a principal sends. Set Limits and Principal before the first Read. One goroutine
+// uses it, and calls Release once it does not need the body any more, whatever Read has returned.
 type Buffer struct {
 	Limits    *limit.Limits
 	Principal string

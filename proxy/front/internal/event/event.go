@@ -41,8 +41,8 @@ func Append(b, frame []byte) []byte {
 	return append(b, End...)
 }
 
-// Size returns the size in bytes of the event of a message, as Append makes it, so that the memory for it can be counted
-// before it is taken.
+// Size returns the size in bytes of the event of a message, as Append makes it, so that the memory can be counted
+// before it is allocated.
 func Size(frame []byte) int {
 	crs := bytes.Count(frame, []byte{'\r'})
 	return len(Start) + len(frame) + crs*(len(nextLine)-len("\r")) + len(End)

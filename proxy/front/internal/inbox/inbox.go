@@ -1,8 +1,8 @@
 // Package inbox passes the messages of one session from its HTTP requests to its relay, in order.
 //
 // The relay may have to wait for a server that does not read. A handler whose message waits here is free: it returns
-// if the message needs no answer, or waits on its stream. Only when more than room bytes wait does a handler block in
-// Put, which bounds what such a session can take of memory.
+// if the message needs no answer, or waits on its stream. A handler blocks in Put only while more than room bytes
+// wait, which bounds the memory of such a session.
 package inbox
 
 import (
@@ -133,8 +133,8 @@ func (i *Inbox) Release() {
 	i.passLocked()
 }
 
-// wake wakes all that wait on changed. It locks mu, because a Put that has looked at its ctx and does not wait yet would
-// miss a Broadcast.
+// wake wakes all goroutines that wait on changed. It locks mu: otherwise a Put that has checked its ctx and does not
+// wait yet would miss the Broadcast.
 func (i *Inbox) wake() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -143,7 +143,7 @@ func (i *Inbox) wake() {
 
 // passLocked starts a goroutine that passes on the waiting messages, unless one is running or there is
 // no relay yet. The goroutine ends when nothing waits, so an idle session has none. The caller holds mu, and has
-// just changed what waits, the relay, closed or passing.
+// just changed the waiting messages, the relay, closed or passing.
 func (i *Inbox) passLocked() {
 	if i.relay != nil && !i.passing && !i.ended && (len(i.waiting) > 0 || i.closed) {
 		i.passing = true
@@ -164,7 +164,7 @@ func (i *Inbox) pass() {
 	}
 }
 
-// release releases the bytes of a message that the relay has handled. Put has become a holder of them.
+// release releases the bytes of a message that the relay has handled. Put has become a holder of these bytes.
 func release(m *wire.Message) {
 	if m.Lease != nil {
 		m.Lease.Release()
@@ -198,8 +198,9 @@ func (i *Inbox) leaveLocked(m *wire.Message) {
 	}
 }
 
-// Left returns a measure of the input that the relay has not handled: 0 if it was told the end, else 1
-// more than the bytes that wait. If it is the same some time after Close, the relay makes no progress.
+// Left returns a measure of the input that the relay has not handled: 0 if the relay has been told of the end,
+// else 1 more than the number of waiting bytes. If Left does not change for some time after Close, the relay
+// makes no progress.
 func (i *Inbox) Left() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -1,8 +1,8 @@
 // Package limit bounds the sessions, requests and bytes that the fronts of a process hold at once.
 //
-// Everything is counted before it is taken, and given back by the one who has taken it. What a
-// known principal may take is bounded too, to less than all unless the total is small, so that one user cannot shut
-// the others out. Without credentials all clients are one unknown principal, and only the total counts.
+// The caller counts everything before it takes it, and gives it back afterwards. Unless the total is small, a known
+// principal may take only a part of each total, so that one user cannot shut the others out. Without credentials all
+// clients are one unknown principal, and only the total counts.
 package limit
 
 import (

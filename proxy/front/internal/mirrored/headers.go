@@ -11,8 +11,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// doubtful begins the refusal of a body that parsers may read differently: the server behind attache, which gets no
-// headers, could act on another name than the one that a proxy has seen in the header.
+// doubtful begins the refusal of a body that parsers may read differently. The server behind attache gets no
+// headers, so it could act on another name than a proxy has seen in the header.
 const doubtful = "the headers cannot be compared with the body: "
 
 // Mismatch describes the first header that differs from the body, "" if there is none. revision is
@@ -71,8 +71,8 @@ func namedBy(method string) (member string, required bool) {
 	return "", false
 }
 
-// compare describes how a header differs from the body, "" if it does not. Two lines of one header differ from any body:
-// a proxy may have decided by the other one.
+// compare describes how a header differs from the body, "" if it does not. A header with two lines differs from any
+// body: a proxy may have decided by the other line.
 func compare(h http.Header, name, body string) string {
 	values := h.Values(name)
 	if len(values) == 0 {

@@ -27,7 +27,8 @@ type param struct {
 }
 
 // Params has the arguments of the tools of a session that clients repeat in headers. The zero
-// value has none. Its methods may be called from any goroutine: the relay's learns, those of the handlers compare.
+// value has none. Any goroutine may call its methods: the goroutine of the relay calls Learn, and those of the
+// handlers call Mismatch.
 type Params struct {
 	mu   sync.Mutex
 	tool map[string][]param

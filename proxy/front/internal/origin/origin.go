@@ -45,8 +45,8 @@ func hostname(host string) string {
 }
 
 // IsLocal reports whether an origin is that of a page from the loopback address and port to which the
-// request was sent. A page of another port is from another program of this machine, which may have been made by
-// anybody, so its origin must be named.
+// request was sent. A page from another port belongs to another program of this machine. Anybody may have made
+// that page, so the operator must name its origin.
 func IsLocal(origin string, local netip.AddrPort, secure bool) bool {
 	if !local.Addr().Unmap().IsLoopback() {
 		return false
@@ -84,7 +84,7 @@ func Preflight(h, request textproto.MIMEHeader, cors bool) {
 
 // allowedHeaders returns the requested header names that an MCP client may send, for
 // Access-Control-Allow-Headers. It lists names because "*" does not cover Authorization. The names come from a page,
-// so only known ones are written back, and those of arguments, which may be any.
+// so it returns only known names and names that begin with Mcp-Param-.
 func allowedHeaders(requested []string) string {
 	var names []string
 	for name := range strings.SplitSeq(strings.Join(requested, ","), ",") {

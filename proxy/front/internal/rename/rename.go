@@ -50,8 +50,8 @@ func Request(m *wire.Message, raw []byte, n uint64) *Name {
 	return name
 }
 
-// Restore returns a copy of a message that belongs to a renamed request, with what the client wrote. It is a copy because
-// the relay, whose message it is, knows the request by the other id.
+// Restore returns a copy of a message that belongs to a renamed request, with the id and the progress token that the
+// client wrote. It returns a copy because the relay owns the message, and knows the request by the other id.
 func (n *Name) Restore(m *wire.Message) *wire.Message {
 	if m = m.Clone(); !m.Plain() {
 		m.LookEnvelope() // otherwise Set refuses it: the whole frame was scanned for a layer

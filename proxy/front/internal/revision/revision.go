@@ -1,14 +1,14 @@
 // Package revision says how the revisions of the protocol differ for a front. A revision is a date, so
-// revisions compare as texts; "" is that of a client that does not name one.
+// revisions compare as texts; "" stands for a client that does not name a revision.
 package revision
 
-// HasHandshake reports whether clients of a revision begin with initialize and have a session id. A text that
-// is no revision is compared like one, because nobody has checked the header that it comes from. Many
-// clients up to 2025-03-26 send no header, which came with 2025-06-18.
+// HasHandshake reports whether clients of a revision begin with initialize and have a session id. It compares
+// texts that are no revision in the same way, because nobody has checked the header. Many clients up to
+// 2025-03-26 send no header, because the header came with 2025-06-18.
 func HasHandshake(revision string) bool { return revision < "2026-07-28" }
 
-// IsLegacy reports whether a revision is a known one with a handshake. The specification wants 400 for any
-// other in the header MCP-Protocol-Version (2025-11-25, basic/transports, "Protocol Version Header").
+// IsLegacy reports whether revision is a known revision with a handshake. The specification wants 400 for any
+// other value in the header MCP-Protocol-Version (2025-11-25, basic/transports, "Protocol Version Header").
 func IsLegacy(revision string) bool {
 	switch revision {
 	// The first is from before the first release. Clients of the TypeScript SDK negotiate and send it.

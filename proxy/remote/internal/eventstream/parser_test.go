@@ -96,7 +96,8 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// eventsOf does what parse does, in the words of the standard: it splits the stream into lines first.
+// eventsOf returns the same as parse, but follows the text of the standard: it splits the stream into lines
+// first.
 func eventsOf(stream string) string {
 	body, whole := strings.CutPrefix(stream, mark)
 	for n := len(mark) - 1; n > 0 && !whole; n-- { // see Feed for a part of a mark
