@@ -33,9 +33,9 @@ var scanners = sync.Pool{New: func() any { return new(wire.Scanner) }}
 // line ends within the body to spaces; after that nobody may change the body. If the body is not a
 // message, code and text describe the error to answer with.
 //
-// Most bodies are plain, and one scan finds all that the front has to know. For the others json.Valid checks what
-// the scan did not, and LookEnvelope finds the members. The relay decides whether such a message may pass; the
-// front uses the doubt only to compare headers.
+// Most bodies are plain, and one scan finds everything that the front needs. For other bodies, json.Valid checks
+// the parts that the scan did not check, and LookEnvelope finds the members. The relay decides whether such a
+// message may pass; the front uses the doubt only to compare headers.
 func parse(data []byte, names [][]string) (p *message, code int, text string) {
 	p = &message{}
 	p.m.Reset(wire.Client, data)

@@ -85,7 +85,7 @@ func FuzzClaims(f *testing.F) {
 	})
 }
 
-// FuzzSessionFile parses any bytes as a session file. What it reads from JSON is what encoding/json reads.
+// FuzzSessionFile parses any bytes as a session file. It reads JSON as encoding/json does.
 func FuzzSessionFile(f *testing.F) {
 	for _, seed := range []string{
 		"", "user: ada\n", `{"user":"ada","roles":["a"]}`, "{user: ada}", "user: &a b\ntenant: *a\n", "<<: {user: a}\n", "roles: [[a]]", "user: |\n  a\n",

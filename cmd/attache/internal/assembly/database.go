@@ -24,7 +24,7 @@ func Schemas() []database.Schema {
 
 // OpenDatabase returns the database of store.url, nil if the state is in files. connections is the
 // maximum number of connections. It does not connect yet; an error is a mistake in the settings. Tell logs once
-// that the database is down, for all that use it: see rateDatabase.Lend.
+// that the database is down, for all users of the database: see rateDatabase.Lend.
 func OpenDatabase(p cli.Process, s *config.Settings, connections int, log *slog.Logger) (*database.Server, error) {
 	url, err := s.Store.Address(p)
 	if url == "" || err != nil {

@@ -71,7 +71,7 @@ type Shared struct {
 	lists         []announce.List         // the lists that depend on the principal
 	secrets       []string                // must not reach a disk or a server
 	withheld      []string                // variables that no server gets
-	log           *slog.Logger            // for the layers that do not act in a dry run
+	log           *slog.Logger            // the log for the layers that do not act in a dry run
 	scrubAudit    *record.Scrubber        // removes known secrets and values that look like one; nil without an audit
 	scrubKnown    *record.Scrubber        // removes known secrets; nil without an audit
 	scrubber      func() *record.Scrubber // removes known secrets and values that look like one
@@ -94,7 +94,7 @@ type process struct {
 	who            atomic.Pointer[Authenticator]                   // the Authenticator of current, for callers that must not wait for mu
 	audit          *audit.Shared                                   // nil if there is no audit
 	heads          *auditheads.Writer                              // records where the audit file ends; nil without a database
-	policies       *filesource.Source                              // of the current settings; nil if they are not in a directory
+	policies       *filesource.Source                              // the source of the current settings; nil if the policies are not in a directory
 	turns          sessionstate.Turns                              // the sessions of this process that have had the briefing
 	userTurns      func(tenant string) (sessionstate.Turns, error) // the sessions of all processes; opened at the first use
 	limiters       access.Limiters                                 // how often tools were called

@@ -332,7 +332,7 @@ func (w *Writer) leave() {
 	}
 }
 
-// WriteLast writes a response of one event, whose id says that nothing follows it.
+// WriteLast writes a response with one event. The id of the event says that no event follows it.
 func (w *Writer) WriteLast(frame []byte) {
 	if w.begin() != nil {
 		return

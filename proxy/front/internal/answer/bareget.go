@@ -41,8 +41,8 @@ func ServeBare(response *bare.Response, t *outbox.Stream, first []byte, pulse *o
 	g.write()
 }
 
-// wake starts a goroutine that writes what is queued, unless one is running. The stream calls it with its mutex locked,
-// so it must not write itself.
+// wake starts a goroutine that writes the queued items, unless one is running. The stream calls wake with its mutex
+// locked, so wake must not write.
 func (g *bareGet) wake() {
 	if g.wakes.Add(1) == 1 {
 		go g.write()

@@ -58,7 +58,7 @@ func doubtOf(m *wire.Message) wire.Ambiguity {
 }
 
 // namedBy returns the member of params that the header Mcp-Name repeats, or "" if it repeats none. required says that
-// the header must be there. The tasks are those of the extension io.modelcontextprotocol/tasks.
+// the header must be there. The methods tasks/... belong to the extension io.modelcontextprotocol/tasks.
 func namedBy(method string) (member string, required bool) {
 	switch method {
 	case "tools/call", "prompts/get":
