@@ -3,6 +3,7 @@ package textfile
 import (
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/token"
 )
@@ -17,19 +18,20 @@ func badEscape(data string, tokens token.Tokens) *token.Token {
 	if !strings.Contains(data, `\`) {
 		return nil
 	}
-	lines := strings.SplitAfter(data, "\n")
+	line, column := 1, 1 // of the first character of data, which is cut at each token
 	for _, t := range tokens {
-		line, column := t.Position.Line-1, t.Position.Column-1
-		if t.Type != token.DoubleQuoteType || line < 0 || line >= len(lines) {
+		if t.Type != token.DoubleQuoteType {
 			continue
 		}
-		first := []rune(lines[line])
-		if column < 0 || column >= len(first) {
-			continue
+		for ; line < t.Position.Line; line++ {
+			_, data, _ = strings.Cut(data, "\n")
+			column = 1
 		}
-		// Look at two lines only: a longer text is prose, and to look at all of it would take quadratic time.
-		text := string(first[column:]) + strings.Join(lines[line+1:min(line+2, len(lines))], "")
-		if found := textWithEscapes.FindStringSubmatch(text); found != nil && found[1] != "" {
+		for ; column < t.Position.Column; column++ {
+			_, size := utf8.DecodeRuneInString(data)
+			data = data[size:]
+		}
+		if found := textWithEscapes.FindStringSubmatch(data); found != nil && found[1] != "" {
 			return t
 		}
 	}

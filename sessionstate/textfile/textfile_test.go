@@ -202,6 +202,7 @@ func TestParseYAML(t *testing.T) {
 		"? a\n: b":                         "1:1: " + anchors,
 		"a: b\r\nc: \"C:\\Users\\ada\\x\"": "2:4: " + escape,
 		`{ü: "ü", c: "\x4g"}`:              "1:13: " + escape,
+		"a: \"b\n  c\n  \\xgg\"\nd: '\\x'": "1:4: " + escape,
 		`a: "C:\\Users \x41\u0041"`:        `a: "C:\\Users AA"`,
 		"<<: {a: b}":                       "1:1: " + anchors,
 		"%YAML 1.2\n---\na: b":             "1:1: " + anchors,
