@@ -234,6 +234,7 @@ func TestReadProblems(t *testing.T) {
 		"public URL, no port":      {"serve: {public_url: 'https://h:99999/'}", "1:21", "is not the URL of an endpoint"},
 		"tilde":                    {"policy: {dir: ~/policies}", "1:15", "~ is not expanded here"},
 		"tilde and backslash":      {`policy: {dir: ~\policies}`, "1:15", "~ is not expanded here"},
+		"path with a tab":          {`policy: {dir: "C:\temp"}`, "1:15", "has a control character in it"},
 		"a null in a list":         {"briefing: {channels: [~]}", "1:23", "not nothing"},
 		"rule without tools":       {"arguments: [{argument: a, value: session.id}]", "1:13", `has no "tools"`},
 		"rule without value":       {"arguments: [{argument: a, tools: [b]}]", "1:13", `has no "value": write it as`},

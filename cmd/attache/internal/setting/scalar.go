@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -99,10 +100,10 @@ func Path(to *string, checks ...func(string) error) Scalar {
 // directory if base is empty. An empty s stays empty.
 func Absolute(s, base string) (string, error) {
 	switch {
+	case strings.ContainsFunc(s, unicode.IsControl): // "C:\temp" in double quotes has a tab
+		return "", errors.New("has a control character in it: write a path without it, and a path of Windows in single quotes")
 	case s == "" || filepath.IsAbs(s):
 		return s, nil
-	case strings.ContainsRune(s, 0):
-		return "", errors.New("has a NUL in it: write a path")
 	case s == "~" || strings.HasPrefix(s, "~/") || strings.HasPrefix(s, `~\`):
 		return "", fmt.Errorf("%q: ~ is not expanded here: write the home directory out", s)
 	case strings.Contains(s, "${"), strings.HasPrefix(s, "$"), strings.HasPrefix(s, "%"): // %NAME% on Windows
