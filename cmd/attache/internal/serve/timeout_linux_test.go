@@ -61,22 +61,29 @@ func TestGoneClient(t *testing.T) {
 			_, err := c.Write(b)
 			return err
 		}
-		await := func(gone bool) {
+		await := func(state string, is func(*unix.TCPInfo) bool) {
 			t.Helper()
-			for end := time.Now().Add(time.Minute); unacknowledged(c.Conn) > c.patience != gone; time.Sleep(time.Millisecond) {
+			socket, err := c.Conn.(*net.TCPConn).SyscallConn()
+			check(t, err)
+			for end, done := time.Now().Add(time.Minute), false; !done; time.Sleep(time.Millisecond) {
+				check(t, socket.Control(func(fd uintptr) {
+					info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+					check(t, err)
+					done = is(info)
+				}))
 				if time.Now().After(end) {
-					t.Fatalf("full: %t: gone: %t, and not within a minute %t", full, !gone, gone)
+					t.Fatalf("full: %t: not %s within a minute", full, state)
 				}
 			}
 		}
 		check(t, write([]byte(":\n\n")))
-		await(false)
+		await("acknowledged", func(info *unix.TCPInfo) bool { return info.Unacked == 0 })
 		check(t, write([]byte(":\n\n")))
-		for n := 1 << 10; full && err == nil; n = 64 << 10 {
-			check(t, c.Conn.SetWriteDeadline(time.Now().Add(10*time.Millisecond)))
-			_, err = c.Conn.Write(make([]byte, n))
+		if full {
+			go func() { _, _ = c.Conn.Write(make([]byte, 64<<20)) }() // the client does not read
+			await("full", func(info *unix.TCPInfo) bool { return info.Unacked == 0 && info.Notsent_bytes > 0 })
+			await("alive", func(*unix.TCPInfo) bool { return unacknowledged(c.Conn) == 0 })
 		}
-		await(false)
 
 		// From now on nothing reaches the client.
 		socket, err := client.(*net.TCPConn).SyscallConn()
@@ -89,7 +96,7 @@ func TestGoneClient(t *testing.T) {
 			_, err := c.Conn.Write([]byte(":\n\n"))
 			check(t, err)
 		}
-		await(true)
+		await("gone", func(*unix.TCPInfo) bool { return unacknowledged(c.Conn) > c.patience })
 		if err := write([]byte(":\n\n")); err != errGone {
 			t.Errorf("full: %t: the write got %v, want %v", full, err, errGone)
 		}
