@@ -56,8 +56,10 @@ type connection struct {
 const (
 	// unacknowledgedTime is how long a client may acknowledge nothing while sent bytes wait. Without this
 	// limit, a broken connection that gets comments stays open for a quarter of an hour, and so does its
-	// session.
-	unacknowledgedTime = time.Minute
+	// session. The last acknowledgement may be 15 s older than the bytes, because comments come every 15 s. The
+	// system repeats bytes after 26 s and 51 s. So a limit of a minute could end the connection of a client
+	// that could not be reached for half a minute.
+	unacknowledgedTime = 70 * time.Second
 	// lookAfter is the shortest time between two looks.
 	lookAfter = 10 * time.Second
 )
