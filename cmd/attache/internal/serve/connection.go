@@ -34,6 +34,9 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 		return nil, err
 	}
+	if tcp, ok := c.(*net.TCPConn); ok { // package net sets another one on connections of systemd's listeners
+		_ = tcp.SetKeepAliveConfig(keepAlive)
+	}
 	now := time.Now()
 	own := &connection{
 		Conn: c, looked: now, patience: unacknowledgedTime,

@@ -11,19 +11,18 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 )
 
-// keepAlive detects peers that have disappeared without closing the connection, after 75 s.
+// keepAlive detects peers that have disappeared without closing the connection, after 75 s. A listener sets it.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 15 * time.Second, Count: 4}
 
 // listen returns the listeners for clients: those opened by systemd, or one for serve.listen.
 func (s *service) listen(ctx context.Context) ([]net.Listener, error) {
 	if len(s.Listeners) == 0 {
-		lc := net.ListenConfig{KeepAliveConfig: keepAlive, Control: setTCPOptions}
+		lc := net.ListenConfig{KeepAlive: -1, Control: setTCPOptions}
 		lc.SetMultipathTCP(false) // package net uses it by default, but its connections do not inherit TCP_NOTSENT_LOWAT
 		l, err := lc.Listen(ctx, "tcp", s.settings.Listen)
 		return []net.Listener{l}, err
 	}
 	for _, l := range s.Listeners {
-		// Connections of an inherited listener have keep-alive by default.
 		if tcp, ok := l.(*net.TCPListener); ok {
 			if c, err := tcp.SyscallConn(); err == nil {
 				_ = setTCPOptions("", "", c)

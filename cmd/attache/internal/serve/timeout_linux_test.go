@@ -11,8 +11,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
-// The system keeps few unsent bytes for a slow client, and does not end its connection, on the sockets that attache
-// opens and on the sockets of systemd.
+// The system keeps few unsent bytes for a slow client, does not end its connection, and notices a client that is gone,
+// on the sockets that attache opens and on the sockets of systemd.
 func TestTCPOptions(t *testing.T) {
 	s := newTestService(t, cli.Process{Stderr: io.Discard})
 	s.settings.Listen = "127.0.0.1:0"
@@ -26,12 +26,12 @@ func TestTCPOptions(t *testing.T) {
 		client, err := net.Dial("tcp", listeners[0].Addr().String())
 		check(t, err)
 		defer client.Close()
-		accepted, err := listeners[0].Accept()
+		accepted, err := (&listener{Listener: listeners[0]}).Accept()
 		check(t, err)
 		defer accepted.Close()
-		socket, err := accepted.(*net.TCPConn).SyscallConn()
+		socket, err := accepted.(*connection).Conn.(*net.TCPConn).SyscallConn()
 		check(t, err)
-		for option, want := range map[int]int{unix.TCP_USER_TIMEOUT: 0, unix.TCP_NOTSENT_LOWAT: unsentBytes} {
+		for option, want := range map[int]int{unix.TCP_USER_TIMEOUT: 0, unix.TCP_NOTSENT_LOWAT: unsentBytes, unix.TCP_KEEPCNT: keepAlive.Count} {
 			check(t, socket.Control(func(fd uintptr) {
 				if got, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, option); err != nil || got != want {
 					t.Errorf("inherited: %t: option %d is %d, %v; want %d", s.Listeners != nil, option, got, err, want)
