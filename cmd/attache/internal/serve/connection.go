@@ -34,7 +34,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 		return nil, err
 	}
-	if tcp, ok := c.(*net.TCPConn); ok { // package net sets another one on connections of systemd's listeners
+	if tcp, ok := c.(*net.TCPConn); ok { // package net sets other values on connections of systemd's listeners
 		_ = tcp.SetKeepAliveConfig(keepAlive)
 	}
 	now := time.Now()

@@ -11,7 +11,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 )
 
-// keepAlive detects peers that have disappeared without closing the connection, after 75 s. A listener sets it.
+// keepAlive detects peers that have disappeared without closing the connection, after 75 s. The method Accept of
+// listener sets it on each connection.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 15 * time.Second, Count: 4}
 
 // listen returns the listeners for clients: those opened by systemd, or one for serve.listen.
