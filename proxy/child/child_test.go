@@ -227,6 +227,28 @@ func TestStopWithoutTime(t *testing.T) {
 	}
 }
 
+// The ladder ends a process also if the Close of its stdin waits, as on Windows for a Write.
+func TestStopWhileCloseWaits(t *testing.T) {
+	o := sh("trap '' TERM; echo ready; sleep 1000")
+	o.Grace, o.TermGrace = -1, -1
+	p := start(t, o)
+	expect(t, lines(p), "ready")
+	conn, err := p.Stdin().SyscallConn()
+	check(t, err)
+	used, released := make(chan struct{}), make(chan error)
+	go func() {
+		released <- conn.Control(func(uintptr) { // a Close waits for its end
+			close(used)
+			<-p.Done()
+		})
+	}()
+	<-used
+	if exit := p.Stop(t.Context()); exit.Signal != syscall.SIGKILL {
+		t.Errorf("Stop() = %+v", exit)
+	}
+	check(t, <-released)
+}
+
 func TestConcurrentStop(t *testing.T) {
 	o := sh("trap '' TERM; echo ready; sleep 1000")
 	o.Grace, o.TermGrace = -1, 20*time.Millisecond

@@ -60,15 +60,16 @@ func (p *Process) Signal(sig os.Signal) {
 	p.shutDown()
 }
 
-// shutDown closes stdin and starts the ladder, if it was not started yet.
+// shutDown starts the ladder, if it was not started yet, and closes stdin. The ladder starts first: on
+// Windows, the Close waits for a Write that begins at the same moment, perhaps until the ladder ends it.
 func (p *Process) shutDown() {
-	p.CloseStdin()
 	p.stopOnce.Do(func() {
 		p.mu.Lock()
 		p.stopBy = time.Now().Add(p.opt.Grace + p.opt.TermGrace)
 		p.mu.Unlock()
 		go p.climb()
 	})
+	p.CloseStdin()
 }
 
 // climb takes the steps of the ladder until the direct child has ended. run ends
