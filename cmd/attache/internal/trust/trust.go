@@ -27,6 +27,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rogpeppe/go-internal/robustio"
+
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
@@ -119,11 +121,11 @@ func (s Store) Untrust(path string) (bool, error) {
 		if r.Real != real && r.Real != workspace && r.Workspace != workspace {
 			continue
 		}
-		switch removing := os.Remove(s.file(r.Real)); {
-		case removing == nil:
-			found = true
-		case !errors.Is(removing, fs.ErrNotExist): // else another program has removed it
+		// It tries again: Windows does not remove a file that another program is reading.
+		if removing := robustio.RemoveAll(s.file(r.Real)); removing != nil {
 			err = errors.Join(err, removing)
+		} else {
+			found = true
 		}
 	}
 	return found, err
