@@ -287,6 +287,30 @@ func TestIncompleteLineInAFullFile(t *testing.T) {
 	}
 }
 
+// A file that another log has open is renamed, also on Windows.
+func TestRotationOfASharedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	o := Options{File: path, MaxSize: 600}
+	one, two := New(o), New(o)
+	for i := range 20 {
+		check(t, one.Commit(body(i)).Err())
+		check(t, two.Commit(body(i)).Err())
+	}
+	check(t, one.Close(time.Minute))
+	check(t, two.Close(time.Minute))
+	names, err := rotatedFiles(path)
+	check(t, err)
+	for _, name := range append(names, path) {
+		if size := fileSize(t, name); size > o.MaxSize {
+			t.Errorf("%s has %d bytes", name, size)
+		}
+	}
+	var v Verifier
+	if err := verify(t, path, &v); err != nil || v.Records < 40 {
+		t.Errorf("%v: %d records", err, v.Records)
+	}
+}
+
 // A file that cannot be renamed grows, and the log says so once.
 func TestRotationFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")

@@ -228,7 +228,7 @@ func (w *file) note(n note) []byte {
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 
 // rotate renames the file and creates the next one. If that fails (on Windows, while another
-// process has the file open), the file may grow by a quarter before the next attempt.
+// program has the file open), the file may grow by a quarter before the next attempt.
 func (w *file) rotate() error {
 	name := rotatedName(w.path, w.tip.seq)
 	// A rename would replace an existing file, and its records would be gone.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"runtime"
 )
 
 // ErrNotALog is returned for a file that is not a log. Name another file.
@@ -107,7 +109,7 @@ func openRegular(name string, flag int) (*os.File, os.FileInfo, error) {
 
 // openFile opens a file, or creates it for its owner alone if flag says so, and returns what identifies it.
 func openFile(name string, flag int) (*os.File, os.FileInfo, error) {
-	f, err := os.OpenFile(name, flag, 0o600)
+	f, err := openShared(name, flag)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -117,4 +119,19 @@ func openFile(name string, flag int) (*os.File, os.FileInfo, error) {
 		return nil, nil, err
 	}
 	return f, info, nil
+}
+
+// openShared opens a file as os.OpenFile does. On Windows, it lets other processes rename the open file, as on
+// other systems: os.Root opens files with FILE_SHARE_DELETE, and os.OpenFile does not. os.Root
+// refuses a link that leads to another directory.
+func openShared(name string, flag int) (*os.File, error) {
+	if runtime.GOOS == "windows" {
+		if root, err := os.OpenRoot(filepath.Dir(name)); err == nil {
+			defer root.Close()
+			if f, err := root.OpenFile(filepath.Base(name), flag, 0o600); err == nil {
+				return f, nil
+			}
+		}
+	}
+	return os.OpenFile(name, flag, 0o600)
 }
