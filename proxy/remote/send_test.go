@@ -322,6 +322,18 @@ func TestU28WhatIsSent(t *testing.T) {
 	}
 }
 
+// connectBy connects to the server at address by a proxy, whose URL has a password.
+func connectBy(t *testing.T, proxy *httptest.Server, address string) *client {
+	t.Helper()
+	by, err := url.Parse(proxy.URL)
+	testkit.Check(t, err)
+	by.User = url.UserPassword("ada", "secret")
+	return connect(t, nil, func(o *remote.Options) {
+		o.URL = address
+		o.Transport = remote.NewTransport(remote.TransportOptions{Proxy: http.ProxyURL(by)})
+	})
+}
+
 // Requests are sent to the proxy, and the server's name is not resolved locally.
 func TestU29Proxy(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -332,12 +344,7 @@ func TestU29Proxy(t *testing.T) {
 		io.WriteString(w, result)
 	}))
 	defer proxy.Close()
-	address, err := url.Parse(proxy.URL)
-	testkit.Check(t, err)
-	c := connect(t, nil, func(o *remote.Options) {
-		o.URL = "http://mcp.example.invalid/mcp"
-		o.Transport = remote.NewTransport(remote.TransportOptions{Proxy: http.ProxyURL(address)})
-	})
+	c := connectBy(t, proxy, "http://mcp.example.invalid/mcp")
 	c.send(call)
 	c.expect(result)
 	c.close()
@@ -355,16 +362,10 @@ func TestProxyRefuses(t *testing.T) {
 			http.Error(w, "no", status)
 		}))
 		defer proxy.Close()
-		address, err := url.Parse(proxy.URL)
-		testkit.Check(t, err)
-		address.User = url.UserPassword("ada", "secret")
-		c := connect(t, nil, func(o *remote.Options) {
-			o.URL = "https://mcp.example.invalid/mcp"
-			o.Transport = remote.NewTransport(remote.TransportOptions{Proxy: http.ProxyURL(address)})
-		})
+		c := connectBy(t, proxy, "https://mcp.example.invalid/mcp")
 		c.send(call)
 		c.expect(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server at mcp.example.invalid cannot be reached: the proxy at %s answered HTTP %d %s%s"…`,
-			address.Host, status, http.StatusText(status), more))
+			proxy.Listener.Addr(), status, http.StatusText(status), more))
 		c.close()
 	}
 }
@@ -375,12 +376,7 @@ func TestProxyWantsPassword(t *testing.T) {
 		http.Error(w, "no", http.StatusProxyAuthRequired)
 	}))
 	defer proxy.Close()
-	address, err := url.Parse(proxy.URL)
-	testkit.Check(t, err)
-	c := connect(t, nil, func(o *remote.Options) {
-		o.URL = "http://mcp.example.invalid/mcp"
-		o.Transport = remote.NewTransport(remote.TransportOptions{Proxy: http.ProxyURL(address)})
-	})
+	c := connectBy(t, proxy, "http://mcp.example.invalid/mcp")
 	c.send(call)
 	c.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"a proxy answered HTTP 407 Proxy Authentication Required: put its user and password into the URL of the proxy: no"…`)
 	c.close()
