@@ -55,9 +55,9 @@ func (f *Front) authenticates() bool {
 	return f.o.Authenticate != nil || f.o.AuthenticateRequest != nil
 }
 
-// authenticate sets x.who. It does so on each request, because a session id proves nothing. It accepts
-// a bearer credential only in the header: proxies log queries (specification, basic/authorization, "Token
-// Requirements"). It reports false if it has answered the request.
+// authenticate sets x.who. The front calls it for each request, because a session id proves nothing. It reads a
+// bearer credential only from the header, because proxies log the query of a URL (specification,
+// basic/authorization, "Token Requirements"). It returns false if it has refused the request.
 func (x *exchange) authenticate() bool {
 	if !x.f.authenticates() {
 		return true

@@ -74,8 +74,8 @@ type sharedKeys struct {
 	endpoint bool
 }
 
-// newSharedKeys returns the keys in db for s. The Resolvers for several configurations share the answers of the
-// database, so a reload does not make it answer for each key again.
+// newSharedKeys returns the keys in db, with the cache times of s. The Resolvers of all configurations share the
+// answers of the database, so attache does not ask for each key again after a reload.
 func newSharedKeys(db *keyDatabase, s *config.Settings) *sharedKeys {
 	return &sharedKeys{
 		keyDatabase: db, own: db.answers.For(keyCache(s)), clients: db.answers.For(s.Identity.Cache),

@@ -82,8 +82,8 @@ func (p Process) Getenv(name string) string {
 	return ""
 }
 
-// SameVariable reports whether two names are the same variable. Windows ignores the case of names: in most
-// environments there, PATH is written Path.
+// SameVariable reports whether two names are the same variable. Windows ignores the case of names, and its own
+// environment has Path instead of PATH.
 func SameVariable(a, b string) bool {
 	return a == b || runtime.GOOS == "windows" && strings.EqualFold(a, b)
 }
