@@ -59,7 +59,7 @@ func TestTeamsAudit(t *testing.T) {
 	m, peer := tm.join("parent", "proj", "direct"), tm.join("peer", "proj", "direct")
 	me, to := m.me(), peer.me()
 
-	child := m.create("session", "do await end", "do print words of the agent")["session_id"].(string)
+	child := m.create("session", "do touch begun", "do await end", "do print words of the agent")["session_id"].(string)
 	created := tm.awaitNote("create_session", "allowed created "+child+" (agent session, direct)")
 	if created["session"] != "parent" || created["decision"] != "allowed" || created["arguments"] != nil {
 		t.Errorf("create_session: %v", created)
@@ -96,6 +96,7 @@ func TestTeamsAudit(t *testing.T) {
 	peer.do("read_messages", object{"wait_seconds": 20})
 	tm.awaitNote("read_messages", "allowed carried: "+message)
 
+	tm.awaitFile("begun") // ended earlier, the agent would have no prompt
 	m.do("end_session", object{"session_id": child})
 	tm.awaitNote("end_session", "allowed ended "+child+" "+child)
 	m.messages(1)

@@ -133,7 +133,14 @@ func TestRunsEnd(t *testing.T) {
 	}
 	t.Run("never started", func(t *testing.T) {
 		m := newTeam(t, "0s").join("parent", "proj", "direct")
-		out := m.create("missing", "x")
+		var out object
+		until(m.team, "a session was created whose supervisor was quick enough", func() bool {
+			if out != nil {
+				m.messages(1)
+			}
+			out = m.create("missing", "x")
+			return out["state"] != "running"
+		})
 		if out["state"] != "failed" || !strings.Contains(out["why"].(string), `cannot start "there-is-no-such-program"`) || out["children"] != 0.0 {
 			t.Errorf("got %v", out)
 		}

@@ -55,10 +55,11 @@ func TestTeamsOfTwoMachines(t *testing.T) {
 	b := there.start("teams", "--session", "b", "--trust", "direct", "--workspace", filepath.Join(here.dir, "proj"))
 	other := b.me()
 	child := a.do("create_session", object{"title": "A child", "agent_name": "agent", "key": "one",
-		"initial_message": "do await sent\ndo call read_messages {\"wait_seconds\":60}"})["session_id"].(string)
+		"initial_message": "do touch begun\ndo await sent\ndo call read_messages {\"wait_seconds\":60}"})["session_id"].(string)
 	if row := b.sessions(object{})[child]; row["is_active"] != true {
 		t.Errorf("the other machine lists %v", row)
 	}
+	here.awaitFile("begun") // so that the message is not in its prompt
 	b.do("send_message", object{"session_id": child, "message": "from afar", "key": "one"})
 	here.touch("sent")
 	if result := a.messages(1)[0]; !strings.Contains(result, "from afar") || !strings.Contains(result, "finished after") {

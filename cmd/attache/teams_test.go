@@ -289,17 +289,27 @@ func (m *member) messages(n int) (got []string) {
 	return got
 }
 
-// touch creates the file that agents wait for.
+// touch creates a file in the directory of the test.
 func (tm *team) touch(name string) {
 	if err := os.WriteFile(filepath.Join(tm.dir, name), nil, 0o600); err != nil {
 		tm.Fatal(err)
 	}
 }
 
+// awaitFile waits until an agent has created a file. By then it has taken the messages that its prompt has.
+func (tm *team) awaitFile(name string) {
+	tm.Helper()
+	until(tm, "an agent has created "+name, func() bool {
+		_, err := os.Stat(filepath.Join(tm.dir, name))
+		return err == nil
+	})
+}
+
 // teamsAgent is an agent. It executes these lines of its prompt:
 //
 //	do call TOOL JSON   call a tool of attache teams and print the result
 //	do await FILE       wait until FILE is in the directory of the test
+//	do touch FILE       create FILE there
 //	do print TEXT       print TEXT
 //	do env NAME         print a variable
 //	do fork             start a process that would run for an hour
@@ -310,7 +320,7 @@ func teamsAgent() {
 	prompt, _ := io.ReadAll(os.Stdin)
 	dir := os.Getenv("TEAMS_TEST_DIR")
 	fmt.Println(strings.Join(os.Args[1:], " "))
-	var t testing.T
+	tm := &team{new(testing.T), dir}
 	var m *member
 	for line := range strings.SplitSeq(string(prompt), "\n") {
 		line, ok := strings.CutPrefix(strings.TrimPrefix(line, "  | "), "do ")
@@ -321,7 +331,7 @@ func teamsAgent() {
 		switch word {
 		case "call":
 			if m == nil {
-				m = startMember(&team{&t, dir}, os.Environ(), "teams")
+				m = startMember(tm, os.Environ(), "teams")
 			}
 			tool, arguments, _ := strings.Cut(rest, " ")
 			text, ahead, _ := m.call(tool, json.RawMessage(arguments))
@@ -333,6 +343,8 @@ func teamsAgent() {
 				}
 				time.Sleep(10 * time.Millisecond)
 			}
+		case "touch":
+			tm.touch(rest)
 		case "print":
 			fmt.Println(rest)
 		case "env":
