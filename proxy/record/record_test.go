@@ -272,6 +272,42 @@ func FuzzScrub(f *testing.F) {
 	})
 }
 
+// What Read returns is written in a form that reads the same.
+func FuzzRead(f *testing.F) {
+	const header = `{"version":1,"era":"modern","id_prefix":"own-","server":"git","given":{"--workspace":"/src"},"scrubbed":["home"]}` + "\n"
+	for _, s := range []string{
+		"", "\n", "{}", header, header + "\n", header + `{"t":0.5,"at":"client-in","frame":"{}"}`, header + `{"t":1e300,"at":"server-out","base64":"/w==","partial":true}` + "\n",
+		header + `{"t":-0,"at":"server-in","oversize":true}` + "\n" + `{"at":"server-exit","frame":"{\"exit\":\"exit status 3\"}"}` + "\n" + `{"at":"client-out","fra`,
+		header + `{"at":"server-out","frame":"<\u2028\ud800\n","partial":true}` + "\r\n", header + `{"at":"nowhere"}` + "\n",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		first, err := Read(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		written := func(s *Session) []byte {
+			var b bytes.Buffer
+			testkit.Check(t, s.Write(&b))
+			return b.Bytes()
+		}
+		text := written(first)
+		second, err := Read(bytes.NewReader(text))
+		if err != nil || second.Cut || len(second.Events) != len(first.Events) {
+			t.Fatalf("%q is written as %q, which is read as %+v, %v", data, text, second, err)
+		}
+		for i, e := range first.Events {
+			if got := second.Events[i]; got.At != e.At || !bytes.Equal(got.Line, e.Line) || (got.Line == nil) != (e.Line == nil) {
+				t.Errorf("%+v is written and read as %+v", e, got)
+			}
+		}
+		if again := written(second); !bytes.Equal(again, text) {
+			t.Errorf("%q is written as %q, and that as %q", data, text, again)
+		}
+	})
+}
+
 func TestRecorder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.jsonl")
 	f, err := os.Create(path)

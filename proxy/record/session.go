@@ -104,7 +104,7 @@ func Read(r io.Reader) (*Session, error) {
 	s, n := &Session{}, 0
 	for line := range bytes.Lines(data) {
 		n++
-		if len(bytes.TrimSpace(line)) == 0 {
+		if n > 1 && len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
 		if s.Cut = n > 1 && line[len(line)-1] != '\n' && !json.Valid(line); s.Cut {
