@@ -510,11 +510,13 @@ func TestReloadArguments(t *testing.T) {
 // A reload does not refill rate buckets.
 func TestReloadKeepsRates(t *testing.T) {
 	const rates = "access:\n  rates: [{tools: ['*'], per: session, limit: 1/hour}]\n"
-	r := begin(t, rates)
-	r.allowed()
-	r.change(rates+"  rules: [{tools: [other], deny: true}]\n", `keys=access.rules`)
-	r.Client.Expect(toolsChanged)
-	r.refused("Rate limit reached: try again in 3600 seconds")
+	synctest.Test(t, func(t *testing.T) { // on a clock that stands still during the reload
+		r := begin(t, rates)
+		r.allowed()
+		r.change(rates+"  rules: [{tools: [other], deny: true}]\n", `keys=access.rules`)
+		r.Client.Expect(toolsChanged)
+		r.refused("Rate limit reached: try again in 3600 seconds")
+	})
 }
 
 // A reload keeps the URIs that the server listed, so that those not in normal form can still be read.
