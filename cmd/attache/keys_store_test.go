@@ -149,7 +149,7 @@ func TestIssuerBeforeKeysAreKnown(t *testing.T) {
 	front := serveEcho(t, config)
 	want := func(status int) {
 		t.Helper()
-		got, end := 0, time.Now().Add(20*time.Second)
+		got, end := 0, time.Now().Add(patience)
 		for again := true; again; again = status != got && got == http.StatusServiceUnavailable && time.Now().Before(end) {
 			got = endNoSession(t, front, "")
 		}
