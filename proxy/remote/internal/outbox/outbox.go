@@ -196,8 +196,9 @@ func (o *Outbox) passLocked(messages []wire.Message) {
 		}
 	}
 	o.mu.Lock()
-	// An error means that the session of the relay has ended.
-	o.over = o.over || err != nil
+	if err != nil { // the session of the relay has ended
+		o.over, o.waiting = true, nil
+	}
 }
 
 // End makes the Outbox accept no more lines. The relay gets the end after the waiting lines, from the goroutine that is
