@@ -297,6 +297,7 @@ func TestAuthenticateRequest(t *testing.T) {
 		ended := make(chan int)
 		go func() { ended <- get("ada").Code }()
 		time.Sleep(time.Minute)
+		synctest.Wait() // the check of this second has ended
 		select {
 		case <-ended:
 			t.Fatal("the stream has ended")
