@@ -110,7 +110,7 @@ func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 // isNamed reports whether a frame that is no call belongs to the same session as the calls. If the client names the
 // session only in calls, the frame has the session of the client's process, whose messages nobody would read.
 func (c *Conn) isNamed(view *sessionstate.Context) bool {
-	return view.Session.Source != sessionstate.None || !c.o.Results.Client().NamesInCalls()
+	return view.Session.Source != sessionstate.None || !c.o.Results.Client().NamesInCalls
 }
 
 // sessionOf returns the session of a call, or nil.

@@ -164,7 +164,7 @@ func host(view *sessionstate.Context, client string) Host {
 	switch {
 	case !view.Conversation.Empty():
 		h.Session = view.Conversation.Value
-	case toolresult.ClientOf(client).NamesInCalls(): // it has made no call yet
+	case toolresult.ClientOf(client).NamesInCalls: // it has made no call yet
 	case view.Session.Source != sessionstate.None:
 		h.Session = view.Session.Value
 	}

@@ -15,8 +15,11 @@ type Client struct {
 	Name string
 	// StructuredAlone means that the client shows only structuredContent of a result that has
 	// it, Content that it shows content. If neither is set, the behaviour is unknown.
-	// Of an error result (isError) every client shows content.
+	// Of an error result (isError) every client shows content, or only its first text: see FirstText.
 	StructuredAlone, Content bool
+	// FirstText means that of an error result the client shows only the first text. A text in front of
+	// it would hide what failed.
+	FirstText bool
 	// Instructions means that the briefing goes into the server's instructions: the client
 	// shows them in every conversation of a process, including those that a server cannot
 	// distinguish from the first and those of sub-agents.
@@ -33,6 +36,8 @@ type Client struct {
 	// ByDirectory means, with ByProcess, that the client's process can have several projects at once.
 	// It starts the servers of each in the project's directory.
 	ByDirectory bool
+	// NamesInCalls means that the client names the session in its calls only.
+	NamesInCalls bool
 	// Variable is the environment variable in which the client gives its servers a name of the
 	// session, and its shells too, "" for none.
 	Variable string
@@ -69,9 +74,6 @@ func (c Client) limit(version string) int {
 	return 0
 }
 
-// NamesInCalls reports whether the client is known to name the session in its calls only.
-func (c Client) NamesInCalls() bool { return c.Name != "" && c.Variable == "" && !c.ByProcess }
-
 // Clients returns the table of known clients. Any other client gets the text block in its
 // first tool response.
 func Clients() []Client {
@@ -87,6 +89,7 @@ func Clients() []Client {
 		{
 			Name:            "codex-mcp-client",
 			StructuredAlone: true,
+			NamesInCalls:    true,
 			Window:          "windowId", // after /compact the model sees none of the results before
 		},
 		{
@@ -111,7 +114,8 @@ func Clients() []Client {
 		},
 		{Name: "opencode", Content: true, Instructions: true, ByProcess: true, ByDirectory: true},
 		{Name: "kilo", Content: true, Instructions: true, ByProcess: true, ByDirectory: true}, // a fork of opencode
-		{Name: "factory-cli", Content: true},                                                  // Droid; resumed sessions and sub-agents need its service, and were not measured
+		{Name: "factory-cli", Content: true, NamesInCalls: true},                              // Droid; resumed sessions and sub-agents need its service, and were not measured
+		{Name: "@n8n/n8n-nodes-langchain.mcpClientTool", StructuredAlone: true, FirstText: true},
 	}
 }
 

@@ -135,7 +135,7 @@ type Plan struct {
 // Plan returns the plan for adding a text to a reply.
 func (k *Memory) Plan(call *middleware.Call, way Structured, catalog *middleware.Catalog, r Response, reply *wire.Message) Plan {
 	structured := r.Get(reply, "structuredContent")
-	if !structured.Exists() || structured.IsNull() || string(r.Get(reply, "isError").Raw) == "true" {
+	if !structured.Exists() || structured.IsNull() || isError(r, reply) {
 		return Plan{InBlock, true}
 	}
 	client := ClientOf(r.client)

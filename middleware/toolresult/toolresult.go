@@ -95,8 +95,15 @@ func (r Response) Unfit(catalog *middleware.Catalog, reply *wire.Message) string
 		return "the result is not final"
 	case !r.Get(reply, "content").IsArray():
 		return "the result has no content"
+	case isError(r, reply) && ClientOf(r.client).FirstText:
+		return "the tool failed, and the client shows only the first text of its result"
 	}
 	return ""
+}
+
+// isError reports whether the result says that the tool has failed.
+func isError(r Response, reply *wire.Message) bool {
+	return string(r.Get(reply, "isError").Raw) == "true"
 }
 
 // isEmpty reports whether v is absent, null, or an empty string, array or object.
