@@ -151,7 +151,10 @@ func (o *Outbox) acquireLocked() bool {
 		return false
 	}
 	o.busy = true
-	o.passWaitingLocked()
+	if !o.passWaitingLocked() {
+		o.releaseLocked()
+		return false
+	}
 	return true
 }
 
@@ -175,19 +178,24 @@ func (o *Outbox) releaseLocked() {
 	}
 }
 
-// passWaitingLocked passes the waiting lines, but not those that come meanwhile.
-func (o *Outbox) passWaitingLocked() {
-	if b := o.waiting; b != nil {
-		o.waiting = nil
-		o.changed.Broadcast() // there is room for others
-		o.passLocked(b.messages)
-		b.text, b.messages = b.text[:0], b.messages[:0]
-		batches.Put(b)
+// passWaitingLocked passes the waiting lines, but not those that come meanwhile. It returns false if the relay
+// has refused one.
+func (o *Outbox) passWaitingLocked() (taken bool) {
+	b := o.waiting
+	if b == nil {
+		return true
 	}
+	o.waiting = nil
+	o.changed.Broadcast() // there is room for others
+	taken = o.passLocked(b.messages)
+	b.text, b.messages = b.text[:0], b.messages[:0]
+	batches.Put(b)
+	return taken
 }
 
-// passLocked passes messages. The caller holds mu, which passLocked releases meanwhile.
-func (o *Outbox) passLocked(messages []wire.Message) {
+// passLocked passes messages, until the relay refuses one: then it returns false. The caller holds mu, which
+// passLocked releases meanwhile.
+func (o *Outbox) passLocked(messages []wire.Message) (taken bool) {
 	o.mu.Unlock()
 	var err error
 	for i := range messages {
@@ -199,6 +207,7 @@ func (o *Outbox) passLocked(messages []wire.Message) {
 	if err != nil { // the session of the relay has ended
 		o.over, o.waiting = true, nil
 	}
+	return err == nil
 }
 
 // End makes the Outbox accept no more lines. The relay gets the end after the waiting lines, from the goroutine that is

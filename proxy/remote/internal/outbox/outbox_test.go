@@ -276,6 +276,28 @@ func TestFailedRelay(t *testing.T) {
 	}
 }
 
+// A long line is not passed to a relay that refuses one of the lines before it.
+func TestLongLineAfterARefusedOne(t *testing.T) {
+	for _, size := range []int{maxGathered, firstRoom} {
+		synctest.Test(t, func(t *testing.T) {
+			calls := 0
+			r, o := &recorder{take: func(string) error { calls++; return errors.New("the client is gone") }}, New(0)
+			o.Push(r)
+			synctest.Wait()
+			o.Write([]byte(message("a", 10)+"\n"), nil)
+			f := &Frame{Out: o}
+			f.Put([]byte(message("b", size)))
+			f.End()
+			f.Deliver()
+			o.End()
+			synctest.Wait()
+			if calls != 1 || len(r.lines) != 0 || r.ended != 1 {
+				t.Errorf("%d letters: %d calls, %d lines, %d ends", size, calls, len(r.lines), r.ended)
+			}
+		})
+	}
+}
+
 // Long data that is not a message is not passed, and Beginning returns its first bytes.
 func TestLongLineWithoutMessage(t *testing.T) {
 	r, o := &recorder{}, New(firstRoom)
