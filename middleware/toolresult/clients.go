@@ -115,6 +115,7 @@ func Clients() []Client {
 		{Name: "opencode", Content: true, Instructions: true, ByProcess: true, ByDirectory: true},
 		{Name: "kilo", Content: true, Instructions: true, ByProcess: true, ByDirectory: true}, // a fork of opencode
 		{Name: "factory-cli", Content: true, NamesInCalls: true},                              // Droid; resumed sessions and sub-agents need its service, and were not measured
+		// Version 2.17 and older versions show content. Their clientInfo is the same.
 		{Name: "@n8n/n8n-nodes-langchain.mcpClientTool", StructuredAlone: true, FirstText: true},
 	}
 }
