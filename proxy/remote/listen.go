@@ -120,6 +120,6 @@ func (x *exchange) readStream(taker *eventReader, p *eventstream.Parser, opened 
 	*opened, x.resumed = true, len(p.ID) > 0 && !bytes.HasPrefix(p.ID, []byte(unkept))
 	p.Restart()
 	err = each(&taker.f, body, p.Feed)
-	taker.lastEvent(err)
+	taker.lastEvent(p, err)
 	return ctx.Err() == nil
 }

@@ -49,13 +49,15 @@ func (x *exchange) readEvents(body io.Reader) {
 	t.f.Out = x.s.out
 	p := eventstream.New(t)
 	err := each(&t.f, body, p.Feed)
+	t.lastEvent(p, err)
 	// Each reason to stop: all requests have their answers; no event had an id; 2026-07-28; too many failures;
 	// or the client, FirstByte or the end of the session has cancelled x. A request whose id cannot be read has
 	// no entry in ids, so it gets what comes on the first stream only.
 	for broken, polls := 0, 0; len(x.ids) > 0 && len(p.ID) > 0 && !x.modern && broken < resumeTries && x.ctx.Err() == nil; {
-		t.lastEvent(err) // what the next stream begins with must not continue an event that this one has cut
 		n := t.n
-		if err = x.resume(p, t, polls); errors.Is(err, errNotResumed) {
+		err = x.resume(p, t, polls)
+		t.lastEvent(p, err) // what the next stream begins with must not continue an event that this one has cut
+		if errors.Is(err, errNotResumed) {
 			break
 		}
 		switch {
@@ -68,7 +70,6 @@ func (x *exchange) readEvents(body io.Reader) {
 			broken, polls = 0, polls+1
 		}
 	}
-	t.lastEvent(err)
 	switch {
 	// All is said, so it does not matter how the stream has ended.
 	case !x.mayBeAnswered():
@@ -83,9 +84,13 @@ func (x *exchange) readEvents(body io.Reader) {
 }
 
 // lastEvent handles an event that was not complete when the stream ended with err. It is passed on if
-// the stream ended in good order and the event has a whole message.
-func (t *eventReader) lastEvent(err error) {
+// the stream ended in good order and the event has a whole message. The next stream is then resumed after it:
+// a proxy may end a stream in good order that its server has cut.
+func (t *eventReader) lastEvent(p *eventstream.Parser, err error) {
 	if err == nil && t.f.Size() > 0 {
+		if m := t.f.End(); m != nil && !m.TooLarge() { // of a long one the end may be missing
+			p.TakeID()
+		}
 		t.Event(nil)
 	}
 	t.f.Reset()

@@ -53,6 +53,12 @@ func TestU05Resume(t *testing.T) {
 			stream("id: 3\ndata: " + ask("a") + "\n\nid: 4\ndata: " + ask("b") + "\n\n"),
 			stream("id: 3\ndata: " + ask("a") + "\n\nid: 4\ndata: " + ask("b") + "\n\nid: 5\ndata: " + result + "\n\n"),
 		}, []string{note(1), ask("a"), ask("b"), result}, "2 3 4"},
+		{"the stream ends before the end of an event", []func(http.ResponseWriter){
+			stream("id: 3\ndata: " + note(2) + "\n"), stream("id: 4\ndata: " + result),
+		}, []string{note(1), note(2), result}, "2 3"},
+		{"the stream ends in the middle of an event", []func(http.ResponseWriter){
+			stream("id: 3\ndata: " + note(2)[:20]), stream("id: 3\ndata: " + note(2) + "\n\nid: 4\ndata: " + result + "\n\n"),
+		}, []string{note(1), note(2), result}, "2 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -183,11 +183,16 @@ func (p *Parser) endLine(c byte) {
 
 // dispatch ends the current event. Its id counts even if it has no data.
 func (p *Parser) dispatch() {
-	if p.hasID {
-		p.ID, p.nextID = append(p.ID[:0], p.nextID...), p.nextID[:0]
-	}
+	p.TakeID()
 	p.sink.Event(p.name)
-	p.name, p.hasID, p.hasData = p.name[:0], false, false
+	p.name, p.hasData = p.name[:0], false
+}
+
+// TakeID sets ID to that of the current event, if it has one.
+func (p *Parser) TakeID() {
+	if p.hasID {
+		p.ID, p.nextID, p.hasID = append(p.ID[:0], p.nextID...), p.nextID[:0], false
+	}
 }
 
 // Restart prepares the parser for a stream that resumes this one. ID and Retry stay: the next stream is
