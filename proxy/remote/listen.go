@@ -100,7 +100,8 @@ func (x *exchange) readStream(taker *eventReader, p *eventstream.Parser, opened 
 	switch {
 	case resp.StatusCode == http.StatusOK && isEvents(resp.Header):
 	case resp.StatusCode >= 500 && resp.StatusCode != http.StatusNotImplemented, resp.StatusCode == http.StatusTooManyRequests,
-		*opened && resp.StatusCode == http.StatusUnauthorized: // the credential may be renewed
+		*opened && resp.StatusCode == http.StatusUnauthorized, // the credential may be renewed
+		*opened && resp.StatusCode == http.StatusConflict:     // the server may not have noticed that the stream before broke
 		drain(resp)
 		return true
 	default:

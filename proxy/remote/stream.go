@@ -128,8 +128,9 @@ func (x *exchange) resume(p *eventstream.Parser, t *eventReader, polls int) erro
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK || !isEvents(resp.Header) {
 		drain(resp)
-		// It may be a balancer whose server is being restarted. With any other status the server refuses.
-		if resp.StatusCode >= 500 {
+		// It may be a balancer whose server is being restarted, or a server that has not noticed the break and still
+		// writes to the stream before. With any other status the server refuses.
+		if resp.StatusCode >= 500 || resp.StatusCode == http.StatusConflict {
 			return errors.New("the server answered " + statusText(resp.StatusCode))
 		}
 		return fmt.Errorf("%w: the server answered %s", errNotResumed, statusText(resp.StatusCode))

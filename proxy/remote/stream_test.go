@@ -41,6 +41,7 @@ func TestU05Resume(t *testing.T) {
 	}{
 		{"resumed", []func(http.ResponseWriter){stream("id: 3\ndata: " + note(2) + "\n\nid: 4\ndata: " + result + "\n\n")}, []string{note(1), note(2), result}, "2"},
 		{"resumed at the second attempt", []func(http.ResponseWriter){status(503), stream("id: 4\ndata: " + result + "\n\n")}, []string{note(1), result}, "2 2"},
+		{"the server has not noticed the break yet", []func(http.ResponseWriter){status(409), stream("id: 4\ndata: " + result + "\n\n")}, []string{note(1), result}, "2 2"},
 		{"the client polls", []func(http.ResponseWriter){end, end, end, end, end, end, end, stream("id: 4\ndata: " + result + "\n\n")}, []string{note(1), result}, "2 3 3 3 3 3 3 3"},
 		{"404", []func(http.ResponseWriter){status(404)}, []string{note(1), failed + "it could not be taken up again: the server answered HTTP 404…"}, "2"},
 		{"405", []func(http.ResponseWriter){status(405)}, []string{note(1), failed + "it could not be taken up again: the server answered HTTP 405…"}, "2"},
@@ -266,7 +267,7 @@ func TestU15OwnStream(t *testing.T) {
 }
 
 // A GET stream that the server refuses with 401 is opened again, as the credential may have
-// been renewed.
+// been renewed, and so is one that it refuses with 409, as it may still write to the stream before.
 func TestOwnStreamAfterRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &legacy{}
@@ -277,8 +278,10 @@ func TestOwnStreamAfterRefusal(t *testing.T) {
 			switch len(l.seen(http.MethodGet)) {
 			case 1:
 				writeEvents(w, "")
-			case 2, 3:
+			case 2:
 				w.WriteHeader(http.StatusUnauthorized)
+			case 3:
+				w.WriteHeader(http.StatusConflict)
 			case 4:
 				writeEvents(w, "data: "+changed+"\n\n")
 			}
