@@ -11,6 +11,7 @@
 package answer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -44,6 +45,7 @@ type Writer struct {
 
 	open   bool   // part of a message has been written, and more follows
 	events []byte // not written yet
+	parts  int    // how many events of those that are written together have an id
 	failed error  // the error of the first failed write of recorded events
 }
 
@@ -131,7 +133,8 @@ func (w *Writer) items(items []outbox.Item) error {
 			return err
 		}
 	}
-	for _, i := range items {
+	w.parts = 0
+	for n, i := range items {
 		// After an error net/http may still read the item, so it is not released: see
 		// outbox.Stream.Abandon.
 		if err := w.item(i); err != nil {
@@ -139,6 +142,9 @@ func (w *Writer) items(items []outbox.Item) error {
 		}
 		if w.failed == nil {
 			i.Release()
+		}
+		if w.Reader != nil && !w.open && n < len(items)-1 {
+			w.identifyPart()
 		}
 	}
 	final := items[len(items)-1].Final && !w.open
@@ -161,8 +167,14 @@ func (w *Writer) items(items []outbox.Item) error {
 	return w.Control.Flush()
 }
 
-// identify gives the last of the pending events an id. Only the last event of all items has an id, so that a
-// client gets all of the items again, or none. final says that the event is the reply.
+// identifyPart gives the last of the pending events an id that the last event of all items does not have. The
+// connection may break between two of them.
+func (w *Writer) identifyPart() {
+	w.parts++
+	w.events = append(w.Reader.AppendPart(w.events[:len(w.events)-1], w.parts), '\n')
+}
+
+// identify gives the last of the pending events, and of all items, an id. final says that the event is the reply.
 func (w *Writer) identify(final bool) {
 	b := w.events[:len(w.events)-1] // without the empty line
 	if final {
@@ -268,9 +280,18 @@ func (w *Writer) item(i outbox.Item) error {
 		if w.Reader == nil {
 			return w.send(i.Data)
 		}
-		end := len(i.Data) - 1
-		w.events = append(w.events, i.Data[end:]...) // for identify
-		return w.send(i.Data[:end])
+		for text := i.Data; ; w.identifyPart() {
+			end := bytes.Index(text, []byte(event.End)) + len(event.End)
+			if len(w.events)+end > maxEvents {
+				if err := w.writeEvents(); err != nil {
+					return err
+				}
+			}
+			w.events = append(w.events, text[:end]...)
+			if text = text[end:]; len(text) == 0 {
+				return nil // the last of them gets its id from the caller
+			}
+		}
 	}
 	// A message over the hold limit comes in several items, but is one event.
 	begins := !w.open

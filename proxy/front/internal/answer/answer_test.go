@@ -184,6 +184,29 @@ func TestWriteAfterFailure(t *testing.T) {
 	}
 }
 
+// A client whose connection breaks between two events that were written together gets only those that it lacks.
+func TestEachEventHasAnID(t *testing.T) {
+	var recorder outbox.Recorder
+	s := newStream()
+	got := httptest.NewRecorder()
+	w := &Writer{Response: got, Control: *http.NewResponseController(got), Mode: Events, Stream: s}
+	w.Reader = recorder.Record(s, []byte("1"), func() {})
+	s.PushEvent([]byte(`{"method":"notifications/progress"}`))
+	s.PushEvent([]byte(`{"method":"notifications/message"}`))
+	s.Push(outbox.Item{Data: []byte(`{"id":2,"method":"ping"}`)}, false)
+	s.PushEvent([]byte(`{"method":"notifications/progress"}`))
+	if _, _, err := w.writeNext(nil); err != nil {
+		t.Fatal(err)
+	}
+	events := strings.SplitAfter(got.Body.String(), "\n\n")
+	for n, event := range events[:4] {
+		_, id, ok := strings.Cut(strings.TrimSpace(event), "\nid: ")
+		if text, kept := w.Reader.After(id); !ok || !kept || string(text) != strings.Join(events[n+1:], "") {
+			t.Errorf("after %q (%v, %v): %q", event, ok, kept, text)
+		}
+	}
+}
+
 // The id of the event with a long reply says that nothing follows, also before the stream is closed: a client that
 // names it later must get no second answer.
 func TestLongReplyHasTheLastID(t *testing.T) {

@@ -14,8 +14,7 @@ import (
 const recordRoom = 64 << 10
 
 // A Record keeps the events that were last written to a stream. A client that has lost its connection gets the
-// events again that it has not received. The last event of each write has an id. One goroutine uses a Record at a
-// time.
+// events again that it has not received. Each event has an id. One goroutine uses a Record at a time.
 //
 // Always from <= n and last <= len(text). The bytes after last have no id yet: a message may take several writes,
 // and only the last one has its end. With from == n, nothing before the last id is kept.
@@ -87,6 +86,17 @@ func (r *Record) AppendNext(b []byte) []byte {
 	return append(strconv.AppendInt(b, int64(r.n)+1, 10), '\n')
 }
 
+// AppendPart appends to b the id of an event that is written together with others, and not the last of them. The id is
+// that of AppendNext with part, which no other of these events has. Only AppendNext makes a new number, so events that were
+// written together are forgotten together.
+func (r *Record) AppendPart(b []byte, part int) []byte {
+	b = r.AppendNext(b)
+	b = append(b[:len(b)-1], partMark)
+	return append(strconv.AppendInt(b, int64(part), 10), '\n')
+}
+
+const partMark = '-'
+
 // Keep records what is written.
 func (r *Record) Keep(b []byte) {
 	// First forget what was written up to the last id: most clients have received that. If the rest is still too long,
@@ -115,7 +125,14 @@ func (r *Record) has(id string) bool { return strings.HasPrefix(id, r.name) }
 // After returns what was written after the event with this id, as far as it was kept, in memory that Keep uses
 // again. ok is false if the last of that, which may be the reply, was not kept.
 func (r *Record) After(id string) (text []byte, ok bool) {
-	n, err := strconv.Atoi(strings.TrimPrefix(id, r.name))
+	number, _, isPart := strings.Cut(strings.TrimPrefix(id, r.name), string(partMark))
+	n, err := strconv.Atoi(number)
+	if isPart {
+		if _, text, ok = bytes.Cut(r.text, []byte("\nid: "+id+"\n\n")); ok && !r.lost {
+			return text, true
+		}
+		n-- // as if the client had got none of the events that were written together
+	}
 	switch {
 	case err != nil || n < 0 || n > r.n || r.lost:
 		return nil, false
