@@ -182,8 +182,7 @@ func (c *Conn) noteSeen(call *middleware.Call, s *session) {
 // respond puts the waiting messages of a session into a reply, if the reply can carry them. The reply waits at
 // most Options.Wait for the registry. Messages that come too late are given back.
 func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *session, r toolresult.Response, reply *wire.Message) error {
-	me := s.me.Load()
-	if me == nil || c.o.Results.Handle(r, reply) || call.Cancelled() {
+	if c.o.Results.Handle(r, reply) || call.Cancelled() {
 		return nil
 	}
 	if c.o.ToolCalls != nil && r.Tool == "read_messages" {
@@ -196,7 +195,7 @@ func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *ses
 		return nil
 	}
 	d := &delivery{c: c, s: s, done: make(chan struct{})}
-	if !c.shared.background(func(ctx context.Context) { d.take(ctx, me.Ref) }) {
+	if !c.shared.background(func(ctx context.Context) { d.take(ctx, s.me.Load().Ref) }) {
 		return nil
 	}
 	call.Suspend(reply, d.done, c.shared.o.Wait, func(_ context.Context, reply *wire.Message) error {

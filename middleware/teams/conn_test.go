@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -103,7 +104,7 @@ func (c *client) serve(in io.Reader, out io.Writer) error {
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil || m.ID == nil {
 			continue
 		}
-		time.Sleep(map[string]time.Duration{"slow": 20 * time.Second, "brief": 100 * time.Millisecond}[m.Params.Name]) // on a test's fake clock
+		time.Sleep(map[string]time.Duration{"slow": 3 * time.Minute, "brief": 100 * time.Millisecond}[m.Params.Name]) // on a test's fake clock
 		answer := c.answers[m.Params.Name]
 		if answer == "" {
 			answer = `"result":{"content":[{"type":"text","text":"ok"}]}`
@@ -184,7 +185,8 @@ func states(t *testing.T, db *store.Store, s *store.Session) (all []string) {
 func TestCarried(t *testing.T) {
 	db := openStore(t)
 	peer, me := person(t, db, "peer"), person(t, db, "me")
-	c := connect(t, db, "me", "unknown", nil)
+	var log strings.Builder
+	c := connectWith(t, db, "me", "unknown", nil, teams.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	const plain = `"result":{"content":[{"type":"text","text":"ok"}]}}`
 	if got := c.call("f"); got != plain {
 		t.Fatalf("without mail: %s", got)
@@ -211,6 +213,9 @@ func TestCarried(t *testing.T) {
 				seen++
 			}
 		}
+	}
+	if c.close(); log.Len() > 0 {
+		t.Errorf("logged: %s", log.String())
 	}
 }
 
@@ -418,7 +423,8 @@ func TestWake(t *testing.T) {
 			}
 			return func(_ context.Context, notice string) error { woken <- notice; return nil }
 		}
-		c := connectWith(t, db, "me", "test", nil, teams.Options{Waker: wakers})
+		var log strings.Builder
+		c := connectWith(t, db, "me", "test", nil, teams.Options{Waker: wakers, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		c.call("f")
 		third := person(t, db, "third")
 		send(t, db, peer, me, "secret")
@@ -441,6 +447,12 @@ func TestWake(t *testing.T) {
 		time.Sleep(time.Minute)
 		if len(woken) > 0 {
 			t.Error("woken without mail")
+		}
+		if s, err := db.Session(t.Context(), me.Ref); err != nil || !s.Wakes {
+			t.Errorf("the registry has %+v, %v", s, err)
+		}
+		if c.close(); log.Len() > 0 {
+			t.Errorf("logged: %s", log.String())
 		}
 	})
 }
@@ -485,10 +497,11 @@ func TestRegisterAgain(t *testing.T) {
 		db := openStore(t)
 		peer := person(t, db, "peer")
 		var known atomic.Bool
-		var looks int
+		var attempts, looks int
 		shared := teams.Compile(teams.Options{
 			Open: func() (*store.Store, error) { return db, nil },
 			Workspace: func(*sessionstate.Context) string {
+				attempts++
 				if known.Load() {
 					return "w"
 				}
@@ -513,8 +526,8 @@ func TestRegisterAgain(t *testing.T) {
 		for range 100 {
 			call()
 		}
-		if n := registered(); n != 0 || looks != 1 {
-			t.Fatalf("%d sessions, %d looks at the client's process", n, looks)
+		if n := registered(); n != 0 || looks != 1 || attempts != 1 {
+			t.Fatalf("%d sessions, %d looks at the client's process, %d attempts", n, looks, attempts)
 		}
 		known.Store(true)
 		if n := registered(); n != 0 {
@@ -542,6 +555,12 @@ func TestNotWokenAtWork(t *testing.T) {
 		idle.call("f")
 		busy := connect(t, db, "me", "test", nil)
 		busy.call("f")
+		during := make(chan store.State, 1)
+		time.AfterFunc(2*time.Minute, func() { during <- otherThan(t, db, peer).State })
+		busy.call("slow")
+		if state := <-during; state != store.Working {
+			t.Errorf("during a long call the session is %s", state)
+		}
 		send(t, db, peer, me, "one")
 		if got := busy.call("slow"); !strings.Contains(got, "  | one") {
 			t.Errorf("the result of the call is %s", got)
@@ -577,11 +596,14 @@ func TestOpenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := openStore(t)
 		peer := person(t, db, "peer")
-		opened := 0
+		opened, begun := 0, time.Now()
 		shared := teams.Compile(teams.Options{
 			Open: func() (*store.Store, error) {
 				if opened++; opened < 3 {
 					return nil, io.EOF
+				}
+				if time.Since(begun) < 10*time.Second {
+					t.Errorf("opened for the third time after %v", time.Since(begun))
 				}
 				return db, nil
 			},
@@ -650,13 +672,32 @@ func TestOneProcessAsksForAll(t *testing.T) {
 				t.Errorf("the session is %s", s.State)
 			}
 		}
+		for range 10 {
+			second.call("f")
+			time.Sleep(10 * time.Second)
+		}
+		if s := me(); s.State != store.Working {
+			t.Errorf("with calls of the second process the session is %s", s.State)
+		}
 		alive()
+		third := store.OpenWatch(dir, me().Ref)
+		defer third.Close()
 		send(t, db, peer, me(), "one")
-		time.Sleep(11 * time.Second) // the first process finds it and informs the second
+		time.Sleep(11 * time.Second) // the first process finds it and informs the others
+		if !third.Told() {
+			t.Error("the other processes are not informed of a message")
+		}
+		third.Answered(time.Now())
+		if time.Sleep(time.Second); third.Told() {
+			t.Error("they are informed again")
+		}
 		if got := second.call("f"); !strings.Contains(got, "  | one") {
 			t.Errorf("a message from before: %s", got)
 		}
 		first.close()
+		if s := me(); !s.Active() { // the first process has renewed the lease of the second
+			t.Errorf("when the first process has ended, the session is %s", s.State)
+		}
 		alive()
 		send(t, db, peer, me(), "two")
 		time.Sleep(11 * time.Second)

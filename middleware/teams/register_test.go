@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/internal/testkit"
@@ -44,6 +45,39 @@ func TestRegisterWithOwnWorkspace(t *testing.T) {
 	}
 }
 
+// A session that could not be registered is tried again at once only if a call has the workspace that was unknown.
+func TestLearnsWorkspace(t *testing.T) {
+	fact := sessionstate.Fact{Value: "w", Source: sessionstate.RequestMeta}
+	for _, test := range []struct {
+		claimed string
+		view    sessionstate.Context
+		want    bool
+	}{
+		{"", sessionstate.Context{}, false},
+		{"", sessionstate.Context{Workspace: fact}, true},
+		{"", sessionstate.Context{WorkspaceID: fact}, true},
+		{"w", sessionstate.Context{Workspace: fact, WorkspaceID: fact}, false},
+	} {
+		m := &session{claim: store.Claim{Workspace: test.claimed}}
+		if got := m.learnsWorkspaceLocked(&test.view); got != test.want {
+			t.Errorf("%q, %+v: %t", test.claimed, test.view, got)
+		}
+	}
+}
+
+// A call that the server never answers counts for an hour.
+func TestCalling(t *testing.T) {
+	m, now := new(session), time.Unix(1000, 0)
+	m.last.Store(now.UnixNano())
+	m.begun.Add(1)
+	if !m.calling(now.Add(time.Hour-1)) || m.calling(now.Add(time.Hour)) {
+		t.Error("a call does not count for an hour")
+	}
+	if m.ended.Add(1); m.calling(now) {
+		t.Error("a call that has ended counts")
+	}
+}
+
 // The handshake registers a session, so that others see it before its first call, unless the client is known to
 // name the session only in its calls: it would be registered twice, and nobody would read what the first one gets.
 func TestRegisterAtHandshake(t *testing.T) {
@@ -80,12 +114,15 @@ func TestRegisterAtHandshake(t *testing.T) {
 			conn.observe((*middleware.Call)(&call), &m)
 			return len(shared.allSessions()) > 0
 		}
-		initialize := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientInfo":{"name":"` + test.client + `"}}}`
+		initializeOf := func(client string) string {
+			return `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientInfo":{"name":"` + client + `"}}}`
+		}
+		initialize := initializeOf(test.client)
 		const initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 		if observe(other, initialize) || observe(other, initialized) {
 			t.Errorf("%s, %v: registered by the handshake with another server than that of the tools", test.client, test.session.Source)
 		}
-		if observe(conn, initialize) {
+		if observe(conn, initializeOf("inspector")) || observe(conn, initialize) { // the last one counts
 			t.Errorf("%s, %v: registered before the client can tell its roots", test.client, test.session.Source)
 		}
 		if got := observe(conn, initialized); got != test.want {
@@ -118,7 +155,9 @@ func TestRegisterEarly(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, false, sessionstate.Context{Session: named, Modern: true}, true},
 		{`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"codex-mcp-client"}}}}`, false, sessionstate.Context{Session: none, Modern: true}, false},
 		{`{"jsonrpc":"2.0","id":1,"method":"prompts/list","params":{"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"codex-mcp-client"}}}}`, false, sessionstate.Context{Session: none, Modern: true}, false},
+		{`{"jsonrpc":"2.0","id":1,"method":"prompts/list","params":{"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"claude-code"}}}}`, false, sessionstate.Context{Session: named, Modern: true}, true},
 		{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, false, sessionstate.Context{Session: named}, false},
+		{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"f","_meta":{"io.modelcontextprotocol/clientInfo":{"name":"cursor-vscode"}}}}`, false, sessionstate.Context{Session: none, Modern: true}, false},
 	} {
 		for _, calls := range []*ToolCalls{new(ToolCalls), nil} { // nil for another server, which registers it with the first call
 			shared := Compile(Options{
@@ -134,6 +173,9 @@ func TestRegisterEarly(t *testing.T) {
 			call.Reset(nil, true)
 			call.SetValue(sessionstate.ContextKey{}, &test.view)
 			shared.Connect(ConnOptions{ToolCalls: calls}).observe((*middleware.Call)(&call), &m)
+			if m.MethodIs("prompts/list") && (call.Hooked() || string(m.Line()) != test.frame+"\n") {
+				t.Errorf("%s has hooks, or became %s", test.frame, m.Line())
+			}
 			if got := len(shared.allSessions()) > 0; got != (test.want && calls != nil) {
 				t.Errorf("%s, late %t, %+v: registered %t", test.frame, test.late, test.view.Principal, got)
 			}
@@ -157,14 +199,26 @@ func TestMaxSessions(t *testing.T) {
 	}
 }
 
-// A cancelledRelay is that of a call which the client has cancelled.
-type cancelledRelay struct{ relayed.Relay }
+func TestWait(t *testing.T) {
+	for given, want := range map[time.Duration]time.Duration{0: DefaultWait, 1: 1} {
+		if got := Compile(Options{Wait: given}).o.Wait; got != want {
+			t.Errorf("%v becomes %v", given, got)
+		}
+	}
+}
 
-func (cancelledRelay) Cancelled() bool { return true }
+// A cancelRelay is that of a call which the client may have cancelled.
+type cancelRelay struct {
+	relayed.Relay
+	cancelled bool
+}
 
-// Messages for a call that was cancelled before or after its tool took them are queued again at once.
+func (r cancelRelay) Cancelled() bool { return r.cancelled }
+
+// Messages for a call that was cancelled before or after its tool took them are queued again at once, like those for
+// a reply that waits no more. Those of an answer that was written are not.
 func TestCancelledToolCall(t *testing.T) {
-	for _, early := range []bool{true, false} {
+	for _, when := range []string{"before", "after", "too late", "never"} {
 		db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "teams.db")})
 		check := func(err error) {
 			if t.Helper(); err != nil {
@@ -183,7 +237,7 @@ func TestCancelledToolCall(t *testing.T) {
 		shared := Compile(Options{Open: func() (*store.Store, error) { return db, nil }})
 		tool := &ToolCall{c: shared.Connect(ConnOptions{ToolCalls: new(ToolCalls)}), s: new(session)}
 		var call relayed.Call
-		call.Reset(cancelledRelay{}, true)
+		call.Reset(cancelRelay{cancelled: when != "never"}, true)
 		take := func() {
 			taking, err := tool.Take(t.Context(), db, me, false)
 			check(err)
@@ -191,16 +245,25 @@ func TestCancelledToolCall(t *testing.T) {
 				t.Fatalf("took %+v", taking)
 			}
 		}
-		if !early {
+		switch when {
+		case "never", "after":
 			take()
+		case "too late":
+			d := &delivery{c: tool.c, s: tool.s, done: make(chan struct{})}
+			d.taking.Store(new(store.Taking))
+			d.take(t.Context(), me.Ref)
 		}
 		(&answer{tool, (*middleware.Call)(&call), "id"}).Wanted()
-		if early {
+		if when == "before" {
 			take()
 		}
+		if when == "never" {
+			check((&answer{tool, (*middleware.Call)(&call), "id"}).Reply(t.Context(), nil))
+			call.Sent()[0](nil)
+		}
 		shared.Close()
-		if taking, err := db.Take(t.Context(), me.Ref, store.TakeOption{Limit: 1}); err != nil || len(taking.Messages) != 1 {
-			t.Errorf("cancelled before: %t; then taken: %+v, %v", early, taking, err)
+		if taking, err := db.Take(t.Context(), me.Ref, store.TakeOption{Limit: 1}); err != nil || len(taking.Messages) == 1 != (when != "never") {
+			t.Errorf("%s: then taken: %+v, %v", when, taking, err)
 		}
 	}
 }
@@ -220,6 +283,11 @@ func TestHandle(t *testing.T) {
 	id := m.Get("params", "_meta", CallKey).Text()
 	if id == "mine" || calls.Get(id) == nil {
 		t.Errorf("the handle %q does not find the call", id)
+	}
+	for _, c := range []*ToolCall{nil, calls.Get(id)} {
+		if _, _, err := c.Session(t.Context()); err != store.ErrNoContext {
+			t.Errorf("the session of a call without one: %v", err)
+		}
 	}
 	call.Hooks() // the call is over
 	if calls.Get(id) != nil {

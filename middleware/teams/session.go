@@ -141,7 +141,7 @@ func (s *Shared) register(m *session, view *sessionstate.Context, client string)
 	if m.ready != nil {
 		select {
 		case <-m.ready:
-			if m.me.Load() != nil || s.o.Now().Sub(m.tried) < retryAfter && !m.learnsWorkspaceLocked(view) {
+			if s.o.Now().Sub(m.tried) < retryAfter && !m.learnsWorkspaceLocked(view) {
 				return m.ready
 			}
 		default:

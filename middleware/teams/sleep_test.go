@@ -3,7 +3,9 @@ package teams_test
 import (
 	"context"
 	"io"
+	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -78,9 +80,11 @@ func TestClockBehind(t *testing.T) {
 		db := openStore(t)
 		peer := person(t, db, "peer")
 		renewed := 0
+		var log strings.Builder
 		c := connectWith(t, db, "me", "unknown", nil, teams.Options{
 			Now:    func() time.Time { return time.Now().Add(-time.Hour) },
 			Resume: func(context.Context, *store.Store, *store.Session, *sessionstate.Context) { renewed++ },
+			Log:    slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		for range 20 {
 			c.call("f")
@@ -93,7 +97,9 @@ func TestClockBehind(t *testing.T) {
 		if renewed != 3 {
 			t.Errorf("its lease was renewed %d times in 100 s", renewed)
 		}
-		c.close()
+		if c.close(); log.Len() > 0 {
+			t.Errorf("logged: %s", log.String())
+		}
 		if s := otherThan(t, db, peer); s.State != store.Gone {
 			t.Errorf("after the end of its process the session is %s", s.State)
 		}

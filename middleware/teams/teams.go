@@ -124,7 +124,7 @@ type registry struct {
 	mu    sync.Mutex
 	db    *store.Store
 	err   error     // of the last attempt
-	tried time.Time // when it ended
+	tried time.Time // when it ended; zero before the first
 }
 
 // open returns the registry, and opens it unless that failed less than retryAfter ago. It may block for as
@@ -133,7 +133,7 @@ func (s *Shared) open() (*store.Store, error) {
 	r := &s.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.db == nil && (r.err == nil || s.o.Now().Sub(r.tried) >= retryAfter) {
+	if r.db == nil && s.o.Now().Sub(r.tried) >= retryAfter {
 		r.db, r.err = s.o.Open()
 		r.tried = s.o.Now()
 	}
