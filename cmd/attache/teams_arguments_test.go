@@ -23,6 +23,7 @@ func TestTeamsArguments(t *testing.T) {
 		{"create_session", `{"title":"a","agent_name":"agent","initial_message":"\ud83d\\ude00"}`, "the arguments contain half a character (a lone surrogate)"},
 		{"create_session", `{"title":"a","agent_name":"agent","initial_message":"x","key":7}`, "key must be a string"},
 		{"create_session", `{"title":"a","agent_name":"agent","initial_message":"x","key":"` + strings.Repeat("k", 65) + `"}`, "key too long (max 64 chars)"},
+		{"create_session", `{"title":"a","agent_name":"other","initial_message":"x","key":"` + strings.Repeat("k", 64) + `"}`, "Agent not found"},
 		{"create_session", `{"title":"a","agent_name":"agent","initial_message":"x","trust":"direct"}`, `there is no argument "trust": the arguments are title, agent_name, initial_message, key`},
 		{"send_message", `{}`, "Message is empty"},
 		{"send_message", `{"session_id":5,"message":"x"}`, "session_id must be a string"},
@@ -33,7 +34,7 @@ func TestTeamsArguments(t *testing.T) {
 		{"list_workspace_sessions", `{"limit":0}`, "limit must be 1-100"},
 		{"list_workspace_sessions", `{"limit":101}`, "limit must be 1-100"},
 		{"list_workspace_sessions", `{"limit":1.5}`, "limit must be a whole number"},
-		{"list_workspace_sessions", `{"cursor":"zzz"}`, "cursor is not one that list_workspace_sessions returned"},
+		{"list_workspace_sessions", `{"limit":1,"cursor":"zzz"}`, "cursor is not one that list_workspace_sessions returned"},
 		{"list_workspace_sessions", `{"all":true}`, `there is no argument "all": the arguments are active_only, agent_name, children_of, limit, cursor`},
 		{"read_messages", `{"wait_seconds":-1}`, "wait_seconds must be 0-110"},
 		{"read_messages", `{"wait_seconds":111}`, "wait_seconds must be 0-110"},
@@ -68,6 +69,12 @@ func TestPeekLeavesMessages(t *testing.T) {
 	}
 	if text, ahead, _ := to.call("read_messages", object{}); ahead != "" || !strings.Contains(text, `"to me"`) {
 		t.Errorf("read_messages got %q, in front of it %q", text, ahead)
+	}
+	for receipts := 0; receipts == 0; { // a receipt is returned only once, and not to a peek
+		if got := from.do("read_messages", object{"peek": true})["receipts"].([]any); len(got) > 0 {
+			t.Fatalf("a peek got the receipts %v", got)
+		}
+		receipts = len(from.do("read_messages", object{})["receipts"].([]any))
 	}
 }
 

@@ -100,7 +100,11 @@ func TestTeamsAudit(t *testing.T) {
 	m.do("end_session", object{"session_id": child})
 	tm.awaitNote("end_session", "allowed ended "+child+" "+child)
 	m.messages(1)
-	m.do("create_session", object{"title": "None", "agent_name": "missing", "initial_message": "x"})
+	for range 2 { // the second call starts nothing
+		if out := m.do("create_session", object{"title": "None", "agent_name": "missing", "initial_message": "x", "key": "one"}); out["state"] != "failed" {
+			t.Errorf("got %v", out)
+		}
+	}
 	m.messages(1)
 
 	// What a parent was told is recorded by then.

@@ -72,7 +72,8 @@ func TestReadWithoutReceipts(t *testing.T) {
 	if _, err := db.Exec(`DROP TRIGGER broken`); err != nil {
 		t.Fatal(err)
 	}
-	if got := me.do("read_messages", object{})["receipts"].([]any); len(got) != 1 {
-		t.Errorf("later the receipts are %v", got)
+	peer.do("send_message", object{"session_id": from, "message": "to me again"})
+	if got := me.do("read_messages", object{"wait_seconds": 20}); len(got["receipts"].([]any)) != 1 || len(got["messages"].([]any)) != 1 {
+		t.Errorf("later the result is %v", got)
 	}
 }

@@ -33,8 +33,8 @@ func TestAgentOfATenant(t *testing.T) {
 	if got := m.messages(1); got[0] != "hello" {
 		t.Fatalf("the agent's session is another: %q", got)
 	}
-	if got := m.messages(1); !strings.Contains(got[0], `"parent_session_id": "`+m.me()+`"`) {
-		t.Errorf("the agent's session is another: %q", got)
+	if got := m.messages(1); !strings.Contains(got[0], `"parent_session_id": "`+m.me()+`"`) || strings.Contains(got[0], `"title": "parent"`) {
+		t.Errorf("the agent's session is another, or its parent has no title: %q", got)
 	}
 	// The proof names the tenant, but only a session that it proves.
 	other := startMember(tm, tm.env("ATTACHE_SESSION_ID=parent", "ATTACHE_SESSION_PROOF=guessed.YWNtZQ"), "teams", "--workspace", filepath.Join(tm.dir, "proj"))
