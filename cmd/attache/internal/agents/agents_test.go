@@ -75,11 +75,12 @@ func TestResumedWhereItHasRun(t *testing.T) {
 		settings := config.DefaultSettings("")
 		settings.Agents = map[string]config.Agent{"a": {Resume: []string{"agent", "{session}"}, Key: key}}
 		l := &Launcher{Settings: func() *config.Settings { return settings }, Process: cli.Process{StateDir: dir}}
+		agentSession := "id"
 		runs := func(p *sessionstate.Principal, workspace string) int {
 			t.Helper()
 			s, err := db.Session(t.Context(), child.Ref)
 			check(t, err)
-			s.AgentSession = "id"
+			s.AgentSession = agentSession
 			l.ResumeOne(t.Context(), db, s, &sessionstate.Context{Principal: p, WorkspaceID: sessionstate.Fact{Value: workspace}})
 			if s, err = db.Session(t.Context(), child.Ref); err != nil {
 				t.Fatal(err)
@@ -104,6 +105,11 @@ func TestResumedWhereItHasRun(t *testing.T) {
 		if n := runs(nil, "other"); n != 1 {
 			t.Errorf("a session that is in another workspace by now has begun run %d", n)
 		}
+		agentSession = ""
+		if n := runs(nil, "w"); n != 1 {
+			t.Errorf("an agent that cannot be resumed has begun run %d", n)
+		}
+		agentSession = "id"
 		if n := runs(&sessionstate.Principal{User: "bob"}, "w"); n == 1 != ownerOnly {
 			t.Errorf("key %s: another user has begun run %d", key, n)
 		}
@@ -169,11 +175,12 @@ func TestDirectory(t *testing.T) {
 // ATTACHE_SESSION it would be that session.
 func TestNoVariablesOfTheParent(t *testing.T) {
 	parent := []string{"ATTACHE_SESSION=parent", "ATTACHE_TRUST=direct", "ATTACHE_WORKSPACE=/parent", "OTHER_SESSION_PROOF=parent", "OTHER_INJECTED=parent",
-		"CLAUDECODE=1", "CLAUDE_CODE_ENTRYPOINT=cli", "CODEX_SANDBOX=seatbelt", "GEMINI_CLI=1"}
+		"CLAUDECODE=1", "CLAUDE_CODE_ENTRYPOINT=cli", "CODEX_SANDBOX=seatbelt", "GEMINI_CLI=1", "THREAD=1", "PROJECT=/p"}
 	users := []string{"PATH=/bin", "PWD=/home", "ATTACHE_LOG_LEVEL=debug", "CLAUDE_CODE_USE_BEDROCK=1", "CODEX_HOME=/codex", "GEMINI_CLI_HOME=/gemini"}
 	for _, prefixes := range [][]string{{"ATTACHE", "OTHER"}, {"OTHER"}} {
 		settings := config.DefaultSettings("")
 		settings.Session.EnvPrefixes = prefixes
+		settings.Session.HostEnv.Session, settings.Session.HostEnv.Workspace = []string{"THREAD"}, []string{"PROJECT"}
 		l := &Launcher{
 			Settings: func() *config.Settings { return settings },
 			Process:  cli.Process{Env: slices.Concat(users, parent)},
@@ -270,6 +277,11 @@ func TestLogsOfAnotherMachine(t *testing.T) {
 	err := PrintLogs(t.Context(), cli.Process{StateDir: dir}, db, child.ID)
 	if err == nil || !strings.Contains(err.Error(), "was on another machine") {
 		t.Errorf("got %v", err)
+	}
+	for _, id := range []string{"", "ses_000000000000"} {
+		if s, err := find(t.Context(), db, id); err == nil {
+			t.Errorf("%q finds %+v", id, s)
+		}
 	}
 }
 
