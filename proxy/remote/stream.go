@@ -88,10 +88,13 @@ func (x *exchange) readEvents(body io.Reader) {
 // a proxy may end a stream in good order that its server has cut.
 func (t *eventReader) lastEvent(p *eventstream.Parser, err error) {
 	if err == nil && t.f.Size() > 0 {
+		n := t.n
 		if m := t.f.End(); m != nil && !m.TooLarge() { // of a long one the end may be missing
 			p.TakeID()
+			n++
 		}
 		t.Event(nil)
+		t.n = n // a part of an event is no progress
 	}
 	t.f.Reset()
 	t.f.Out.Flush()

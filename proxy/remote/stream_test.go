@@ -122,34 +122,36 @@ func TestResumeInitialize(t *testing.T) {
 // The server sets the delay before a stream is resumed. If resumed streams bring no messages, the
 // delay grows.
 func TestU06Retry(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := &legacy{}
-		var waited []time.Duration
-		last := time.Now()
-		l.answer = func(w http.ResponseWriter, r request) bool {
-			switch {
-			case r.method == "tools/call":
-				writeEvents(w, "id: 1\nretry: 300\ndata:\n\n")
-			case r.verb == http.MethodGet && r.Get("Last-Event-Id") != "":
-				if waited = append(waited, time.Since(last)); len(waited) == 7 {
-					writeEvents(w, "id: 4\ndata: "+result+"\n\n")
-				} else {
-					writeEvents(w, "")
+	for _, text := range []string{"", "data: " + result[:20]} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &legacy{}
+			var waited []time.Duration
+			last := time.Now()
+			l.answer = func(w http.ResponseWriter, r request) bool {
+				switch {
+				case r.method == "tools/call":
+					writeEvents(w, "id: 1\nretry: 300\ndata:\n\n")
+				case r.verb == http.MethodGet && r.Get("Last-Event-Id") != "":
+					if waited = append(waited, time.Since(last)); len(waited) == 7 {
+						writeEvents(w, "id: 4\ndata: "+result+"\n\n")
+					} else {
+						writeEvents(w, text)
+					}
+				default:
+					return false
 				}
-			default:
-				return false
+				last = time.Now()
+				return true
 			}
-			last = time.Now()
-			return true
-		}
-		c := l.openInMemory(t)
-		c.send(call)
-		c.expect(result)
-		c.close()
-		if got, want := fmt.Sprint(waited), "[300ms 300ms 300ms 300ms 300ms 1s 1s]"; got != want {
-			t.Errorf("waited %v, want %v", got, want)
-		}
-	})
+			c := l.openInMemory(t)
+			c.send(call)
+			c.expect(result)
+			c.close()
+			if got, want := fmt.Sprint(waited), "[300ms 300ms 300ms 300ms 300ms 1s 1s]"; got != want {
+				t.Errorf("%q: waited %v, want %v", text, got, want)
+			}
+		})
+	}
 }
 
 // Requests on the server's own GET stream reach the client, and the client's answer reaches the
