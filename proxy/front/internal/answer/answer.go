@@ -45,7 +45,7 @@ type Writer struct {
 
 	open   bool   // part of a message has been written, and more follows
 	events []byte // not written yet
-	parts  int    // how many events of those that are written together have an id
+	parts  int    // how many events since the last Mark have an id
 	failed error  // the error of the first failed write of recorded events
 }
 
@@ -133,7 +133,6 @@ func (w *Writer) items(items []outbox.Item) error {
 			return err
 		}
 	}
-	w.parts = 0
 	for n, i := range items {
 		// After an error net/http may still read the item, so it is not released: see
 		// outbox.Stream.Abandon.
@@ -160,6 +159,7 @@ func (w *Writer) items(items []outbox.Item) error {
 	}
 	if recorded {
 		w.Reader.Mark()
+		w.parts = 0
 	}
 	if w.failed != nil {
 		return w.failed

@@ -207,6 +207,33 @@ func TestEachEventHasAnID(t *testing.T) {
 	}
 }
 
+// A long message takes several writes, and other messages may come with its first part and with its last.
+func TestEachEventHasItsOwnID(t *testing.T) {
+	var recorder outbox.Recorder
+	s := newStream()
+	got := httptest.NewRecorder()
+	w := &Writer{Response: got, Control: *http.NewResponseController(got), Mode: Events, Stream: s}
+	w.Reader = recorder.Record(s, []byte("1"), func() {})
+	write := func() {
+		if _, _, err := w.writeNext(nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.PushEvent([]byte(`{"method":"notifications/progress"}`))
+	s.Push(outbox.Item{Data: []byte(`{"method":"notifications/`), Part: outbox.Middle}, false)
+	write()
+	s.Push(outbox.Item{Data: []byte(`message"}`), Part: outbox.Last}, false)
+	s.PushEvent([]byte(`{"method":"notifications/progress"}`))
+	write()
+	events := strings.SplitAfter(got.Body.String(), "\n\n")
+	for n, event := range events[:3] {
+		_, id, ok := strings.Cut(strings.TrimSpace(event), "\nid: ")
+		if text, kept := w.Reader.After(id); !ok || !kept || string(text) != strings.Join(events[n+1:], "") {
+			t.Errorf("after %q (%v, %v): %q", event, ok, kept, text)
+		}
+	}
+}
+
 // The id of the event with a long reply says that nothing follows, also before the stream is closed: a client that
 // names it later must get no second answer.
 func TestLongReplyHasTheLastID(t *testing.T) {

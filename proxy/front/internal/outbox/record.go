@@ -16,7 +16,7 @@ const recordRoom = 64 << 10
 // A Record keeps the events that were last written to a stream. A client that has lost its connection gets the
 // events again that it has not received. Each event has an id. One goroutine uses a Record at a time.
 //
-// Always from <= n and last <= len(text). The bytes after last have no id yet: a message may take several writes,
+// Always from <= n and last <= len(text). The events after last have no number yet: a message may take several writes,
 // and only the last one has its end. With from == n, nothing before the last id is kept.
 type Record struct {
 	name string // the beginning of the ids
@@ -87,8 +87,8 @@ func (r *Record) AppendNext(b []byte) []byte {
 }
 
 // AppendPart appends to b the id of an event that is written together with others, and not the last of them. The id is
-// that of AppendNext with part, which no other of these events has. Only AppendNext makes a new number, so events that were
-// written together are forgotten together.
+// that of AppendNext with part, which no other event before the next Mark has. Only Mark makes a new number, so events that
+// were written together are forgotten together.
 func (r *Record) AppendPart(b []byte, part int) []byte {
 	b = r.AppendNext(b)
 	b = append(b[:len(b)-1], partMark)
