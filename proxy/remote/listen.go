@@ -101,7 +101,7 @@ func (x *exchange) readStream(taker *eventReader, p *eventstream.Parser, opened 
 	case resp.StatusCode == http.StatusOK && isEvents(resp.Header):
 	case resp.StatusCode >= 500 && resp.StatusCode != http.StatusNotImplemented, resp.StatusCode == http.StatusTooManyRequests,
 		*opened && resp.StatusCode == http.StatusUnauthorized, // the credential may be renewed
-		*opened && resp.StatusCode == http.StatusConflict:     // the server may not have noticed that the stream before broke
+		*opened && resp.StatusCode == http.StatusConflict:     // the server may not have noticed that the last stream broke
 		drain(resp)
 		return true
 	default:

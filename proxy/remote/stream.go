@@ -132,7 +132,7 @@ func (x *exchange) resume(p *eventstream.Parser, t *eventReader, polls int) erro
 	if resp.StatusCode != http.StatusOK || !isEvents(resp.Header) {
 		drain(resp)
 		// It may be a balancer whose server is being restarted, or a server that has not noticed the break and still
-		// writes to the stream before. With any other status the server refuses.
+		// writes to the old stream. With any other status the server refuses.
 		if resp.StatusCode >= 500 || resp.StatusCode == http.StatusConflict {
 			return errors.New("the server answered " + statusText(resp.StatusCode))
 		}

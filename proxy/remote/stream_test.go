@@ -269,7 +269,7 @@ func TestU15OwnStream(t *testing.T) {
 }
 
 // A GET stream that the server refuses with 401 is opened again, as the credential may have
-// been renewed, and so is one that it refuses with 409, as it may still write to the stream before.
+// been renewed. So is one that it refuses with 409, as the server may still write to the old stream.
 func TestOwnStreamAfterRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &legacy{}
