@@ -141,7 +141,8 @@ func (s *Shared) register(m *session, view *sessionstate.Context, client string)
 	if m.ready != nil {
 		select {
 		case <-m.ready:
-			if s.o.Now().Sub(m.tried) < retryAfter && !m.learnsWorkspaceLocked(view) {
+			// The caller may have read me just before the attempt succeeded.
+			if m.me.Load() != nil || s.o.Now().Sub(m.tried) < retryAfter && !m.learnsWorkspaceLocked(view) {
 				return m.ready
 			}
 		default:
