@@ -184,52 +184,37 @@ func TestWriteAfterFailure(t *testing.T) {
 	}
 }
 
-// A client whose connection breaks between two events that were written together gets only those that it lacks.
+// A client whose connection breaks between two events gets only the events that it lacks.
 func TestEachEventHasAnID(t *testing.T) {
-	var recorder outbox.Recorder
-	s := newStream()
-	got := httptest.NewRecorder()
-	w := &Writer{Response: got, Control: *http.NewResponseController(got), Mode: Events, Stream: s}
-	w.Reader = recorder.Record(s, []byte("1"), func() {})
-	s.PushEvent([]byte(`{"method":"notifications/progress"}`))
-	s.PushEvent([]byte(`{"method":"notifications/message"}`))
-	s.Push(outbox.Item{Data: []byte(`{"id":2,"method":"ping"}`)}, false)
-	s.PushEvent([]byte(`{"method":"notifications/progress"}`))
-	if _, _, err := w.writeNext(nil); err != nil {
-		t.Fatal(err)
-	}
-	events := strings.SplitAfter(got.Body.String(), "\n\n")
-	for n, event := range events[:4] {
-		_, id, ok := strings.Cut(strings.TrimSpace(event), "\nid: ")
-		if text, kept := w.Reader.After(id); !ok || !kept || string(text) != strings.Join(events[n+1:], "") {
-			t.Errorf("after %q (%v, %v): %q", event, ok, kept, text)
+	progress, ping := outbox.Item{Text: true, Data: []byte(`{"method":"notifications/progress"}`)}, outbox.Item{Data: []byte(`{"id":2,"method":"ping"}`)}
+	first, last := outbox.Item{Data: []byte(`{"method":"x",`), Part: outbox.Middle}, outbox.Item{Data: []byte(`"params":{}}`), Part: outbox.Last}
+	for name, writes := range map[string][][]outbox.Item{
+		"written together":                 {{progress, progress, ping, progress}},
+		"a long message in several writes": {{progress, first}, {last, progress}},
+	} {
+		var recorder outbox.Recorder
+		s := newStream()
+		got := httptest.NewRecorder()
+		w := &Writer{Response: got, Control: *http.NewResponseController(got), Mode: Events, Stream: s}
+		w.Reader = recorder.Record(s, []byte("1"), func() {})
+		for _, items := range writes {
+			for _, i := range items {
+				if i.Text {
+					s.PushEvent(i.Data)
+				} else {
+					s.Push(i, false)
+				}
+			}
+			_, _, err := w.writeNext(nil)
+			check(t, err)
 		}
-	}
-}
-
-// A long message takes several writes, and other messages may come with its first part and with its last.
-func TestEachEventHasItsOwnID(t *testing.T) {
-	var recorder outbox.Recorder
-	s := newStream()
-	got := httptest.NewRecorder()
-	w := &Writer{Response: got, Control: *http.NewResponseController(got), Mode: Events, Stream: s}
-	w.Reader = recorder.Record(s, []byte("1"), func() {})
-	write := func() {
-		if _, _, err := w.writeNext(nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.PushEvent([]byte(`{"method":"notifications/progress"}`))
-	s.Push(outbox.Item{Data: []byte(`{"method":"notifications/`), Part: outbox.Middle}, false)
-	write()
-	s.Push(outbox.Item{Data: []byte(`message"}`), Part: outbox.Last}, false)
-	s.PushEvent([]byte(`{"method":"notifications/progress"}`))
-	write()
-	events := strings.SplitAfter(got.Body.String(), "\n\n")
-	for n, event := range events[:3] {
-		_, id, ok := strings.Cut(strings.TrimSpace(event), "\nid: ")
-		if text, kept := w.Reader.After(id); !ok || !kept || string(text) != strings.Join(events[n+1:], "") {
-			t.Errorf("after %q (%v, %v): %q", event, ok, kept, text)
+		events := strings.SplitAfter(strings.TrimSuffix(got.Body.String(), "\n\n"), "\n\n")
+		for n, event := range events {
+			_, id, ok := strings.Cut(strings.TrimSpace(event), "\nid: ")
+			want := strings.TrimPrefix(got.Body.String(), strings.Join(events[:n], "")+strings.TrimSpace(event)+"\n\n")
+			if text, kept := w.Reader.After(id); !ok || !kept || string(text) != want {
+				t.Errorf("%s: after %q (%v, %v): %q", name, event, ok, kept, text)
+			}
 		}
 	}
 }

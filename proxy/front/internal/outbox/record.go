@@ -86,9 +86,9 @@ func (r *Record) AppendNext(b []byte) []byte {
 	return append(strconv.AppendInt(b, int64(r.n)+1, 10), '\n')
 }
 
-// AppendPart appends to b the id of an event that is written together with others, and not the last of them. The id is
-// that of AppendNext with part, which no other event before the next Mark has. Only Mark makes a new number, so events that
-// were written together are forgotten together.
+// AppendPart appends an id to b, as a field of an event. Use it for each event but the last of those that are written
+// together. The id is that of AppendNext, and then part, which must differ for each event until Mark is called. Only
+// Mark makes a new number, so attache forgets events together that were written together.
 func (r *Record) AppendPart(b []byte, part int) []byte {
 	b = r.AppendNext(b)
 	b = append(b[:len(b)-1], partMark)
@@ -125,23 +125,19 @@ func (r *Record) has(id string) bool { return strings.HasPrefix(id, r.name) }
 // After returns what was written after the event with this id, as far as it was kept, in memory that Keep uses
 // again. ok is false if the last of that, which may be the reply, was not kept.
 func (r *Record) After(id string) (text []byte, ok bool) {
+	// Data cannot have such a line: event.Lines begins each line of data with "data: ".
+	if _, text, ok = bytes.Cut(r.text, []byte("\nid: "+id+"\n\n")); ok {
+		return text, true
+	}
 	number, _, isPart := strings.Cut(strings.TrimPrefix(id, r.name), string(partMark))
 	n, err := strconv.Atoi(number)
 	if isPart {
-		if _, text, ok = bytes.Cut(r.text, []byte("\nid: "+id+"\n\n")); ok && !r.lost {
-			return text, true
-		}
 		n-- // as if the client had got none of the events that were written together
 	}
-	switch {
-	case err != nil || n < 0 || n > r.n || r.lost:
+	if err != nil || n < 0 || n > r.from || r.lost {
 		return nil, false
+	}
 	// With n < from some events are missing. The client gets the others all the same: most were progress, and the last
 	// may be the reply.
-	case n <= r.from:
-		return r.text, n == r.from || len(r.text) > 0
-	}
-	// Data cannot have such a line: event.Lines begins each line of data with "data: ".
-	_, text, ok = bytes.Cut(r.text, []byte("\nid: "+id+"\n\n"))
-	return text, ok
+	return r.text, n == r.from || len(r.text) > 0
 }
