@@ -40,9 +40,10 @@ func (v serverLines) Lines(begun []byte, from io.Reader) error {
 // closedInput is the error text for a request whose server no longer reads.
 const closedInput = "the server has closed its input and takes no more requests"
 
-// answerUnsent answers the requests that could not be written. With a supervisor, those of the current link
-// wait if the upstream may be about to end: then they go to the next upstream (Replace takes them), or the
-// error says how this one ended. Messages of the server still reach the client. The caller holds c.mu.
+// answerUnsent answers the requests that could not be written. If there is a supervisor and the upstream may be
+// about to end, requests of the current link wait. When the upstream has ended, Replace takes them for the next one,
+// or they get an error that says how the upstream ended. Messages of the server still reach the client. The caller
+// holds c.mu.
 func (s *session) answerUnsent(l *revive.Link) {
 	if !l.Unsent.Any() || s.supervisor != nil && s.link.Load() == l && l.MayEnd(func() { s.answerUnsentAside(l) }) {
 		return

@@ -96,7 +96,7 @@ func TestTeamsAudit(t *testing.T) {
 	peer.do("read_messages", object{"wait_seconds": 20})
 	tm.awaitNote("read_messages", "allowed carried: "+message)
 
-	tm.awaitFile("begun") // or the session could end before the agent has its prompt
+	tm.awaitFile("begun") // without this, the session could end before the agent has its prompt
 	m.do("end_session", object{"session_id": child})
 	tm.awaitNote("end_session", "allowed ended "+child+" "+child)
 	m.messages(1)

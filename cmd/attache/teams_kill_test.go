@@ -134,7 +134,7 @@ func TestRunsEnd(t *testing.T) {
 	t.Run("never started", func(t *testing.T) {
 		m := newTeam(t, "0s").join("parent", "proj", "direct")
 		var out object
-		until(m.team, "a session was created whose supervisor was quick enough", func() bool {
+		until(m.team, "create_session has waited until the supervisor failed", func() bool {
 			if out != nil {
 				m.messages(1)
 			}

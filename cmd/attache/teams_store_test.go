@@ -59,7 +59,7 @@ func TestTeamsOfTwoMachines(t *testing.T) {
 	if row := b.sessions(object{})[child]; row["is_active"] != true {
 		t.Errorf("the other machine lists %v", row)
 	}
-	here.awaitFile("begun") // so that the message is not in its prompt
+	here.awaitFile("begun") // from here on, no message gets into the agent's prompt
 	b.do("send_message", object{"session_id": child, "message": "from afar", "key": "one"})
 	here.touch("sent")
 	if result := a.messages(1)[0]; !strings.Contains(result, "from afar") || !strings.Contains(result, "finished after") {

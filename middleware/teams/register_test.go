@@ -207,7 +207,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// A cancelRelay is that of a call which the client may have cancelled.
+// A cancelRelay is the relay of a call. It says whether the client has cancelled the call.
 type cancelRelay struct {
 	relayed.Relay
 	cancelled bool
@@ -215,8 +215,8 @@ type cancelRelay struct {
 
 func (r cancelRelay) Cancelled() bool { return r.cancelled }
 
-// Messages for a call that was cancelled before or after its tool took them are queued again at once, like those for
-// a reply that waits no more. Those of an answer that was written are not.
+// If a call is cancelled before or after its tool has taken messages, the messages are queued again at once. The same
+// holds if they were taken too late for the reply. If the answer was written, its messages are not queued again.
 func TestCancelledToolCall(t *testing.T) {
 	for _, when := range []string{"before", "after", "too late", "never"} {
 		db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "teams.db")})

@@ -141,7 +141,7 @@ func (s *Shared) register(m *session, view *sessionstate.Context, client string)
 	if m.ready != nil {
 		select {
 		case <-m.ready:
-			// The caller may have read me just before the attempt succeeded.
+			// The attempt may have succeeded after the caller had found me to be nil.
 			if m.me.Load() != nil || s.o.Now().Sub(m.tried) < retryAfter && !m.learnsWorkspaceLocked(view) {
 				return m.ready
 			}

@@ -326,7 +326,7 @@ func TestRepeatedSignal(t *testing.T) {
 	r := lines(p)
 	expect(t, r, "ready")
 	p.Signal(syscall.SIGINT)
-	p.signal.Load().at = time.Now().Add(time.Hour) // so that the next one is an echo also on a slow machine
+	p.signal.Load().at = time.Now().Add(time.Hour) // on a slow machine too, the next signal counts as an echo
 	p.Signal(syscall.SIGINT)
 	expect(t, r, "got it")
 	if exit := p.Wait(); exit.Status() != 4 {

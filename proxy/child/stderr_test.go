@@ -135,7 +135,7 @@ func TestTailWithABlockedSink(t *testing.T) {
 		case <-p.stderr.drained:
 			complete++
 		default:
-			continue // the machine has paused for longer than flushAtLeast, which is rare
+			continue // rare: the machine has paused for longer than flushAtLeast
 		}
 		if tail := p.Tail(); len(tail) != 20 || tail[19] != "22000" {
 			t.Errorf("tail %q", tail)

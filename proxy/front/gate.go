@@ -55,9 +55,9 @@ func (f *Front) authenticates() bool {
 	return f.o.Authenticate != nil || f.o.AuthenticateRequest != nil
 }
 
-// authenticate sets x.who. The front calls it for each request, because a session id proves nothing. It reads a
-// bearer credential only from the header, because proxies log the query of a URL (specification,
-// basic/authorization, "Token Requirements"). It returns false if it has refused the request.
+// authenticate sets x.who, or refuses the request and returns false. The front calls it for each request, because a
+// session id does not prove who sent the request. authenticate reads a bearer credential only from the header, because
+// proxies log the query of a URL (specification, basic/authorization, "Token Requirements").
 func (x *exchange) authenticate() bool {
 	if !x.f.authenticates() {
 		return true

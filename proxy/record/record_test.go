@@ -272,7 +272,7 @@ func FuzzScrub(f *testing.F) {
 	})
 }
 
-// What Read returns is written in a form that reads the same.
+// Write writes a session that Read has returned, and Read then returns the same session.
 func FuzzRead(f *testing.F) {
 	const header = `{"version":1,"era":"modern","id_prefix":"own-","server":"git","given":{"--workspace":"/src"},"scrubbed":["home"]}` + "\n"
 	for _, s := range []string{

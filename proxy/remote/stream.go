@@ -84,8 +84,8 @@ func (x *exchange) readEvents(body io.Reader) {
 }
 
 // lastEvent handles an event that was not complete when the stream ended with err. It is passed on if
-// the stream ended in good order and the event has a whole message. The next stream is then resumed after it:
-// a proxy may end a stream in good order that its server has cut.
+// the stream ended in good order and the event has a whole message. attache then resumes the stream after this event.
+// The stream may have been cut: some proxies end a stream in good order when their server has cut it.
 func (t *eventReader) lastEvent(p *eventstream.Parser, err error) {
 	if err == nil && t.f.Size() > 0 {
 		n := t.n
@@ -131,8 +131,8 @@ func (x *exchange) resume(p *eventstream.Parser, t *eventReader, polls int) erro
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK || !isEvents(resp.Header) {
 		drain(resp)
-		// It may be a balancer whose server is being restarted, or a server that has not noticed the break and still
-		// writes to the old stream. With any other status the server refuses.
+		// A balancer whose server is being restarted answers 5xx. A server that has not noticed the break, and still
+		// writes to the old stream, answers 409. Any other status is a refusal.
 		if resp.StatusCode >= 500 || resp.StatusCode == http.StatusConflict {
 			return errors.New("the server answered " + statusText(resp.StatusCode))
 		}

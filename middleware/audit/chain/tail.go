@@ -121,9 +121,9 @@ func openFile(name string, flag int) (*os.File, os.FileInfo, error) {
 	return f, info, nil
 }
 
-// openShared opens a file as os.OpenFile does. On Windows, other processes can rename the open file, as on other
-// systems: os.Root opens files with FILE_SHARE_DELETE, and os.OpenFile does not. os.Root refuses a link to another
-// directory, so os.OpenFile opens that.
+// openShared opens a file as os.OpenFile does. On Windows it uses os.Root, which sets FILE_SHARE_DELETE. So other
+// processes can rename the open file, as they can on other systems. os.Root does not follow a link to another directory.
+// os.OpenFile opens such a file.
 func openShared(name string, flag int) (*os.File, error) {
 	if runtime.GOOS == "windows" {
 		if root, err := os.OpenRoot(filepath.Dir(name)); err == nil {

@@ -443,7 +443,7 @@ func TestClientRefused(t *testing.T) {
 	}
 }
 
-// Of very many scopes that a server names, few are kept and compared, and the login stays.
+// If a server names very many scopes, attache keeps and compares 500 of them, and the login stays.
 func TestVeryManyScopes(t *testing.T) {
 	round := 0
 	s, o := start(t, logintest.Config{Scopes: []string{"read"}, Needs: func(r *http.Request) string { return r.URL.Query().Get("scope") },

@@ -45,7 +45,7 @@ type Writer struct {
 
 	open   bool   // part of a message has been written, and more follows
 	events []byte // not written yet
-	parts  int    // how many events since the last Mark have an id
+	parts  int    // how many ids identifyPart has made since the last Mark
 	failed error  // the error of the first failed write of recorded events
 }
 
@@ -167,14 +167,14 @@ func (w *Writer) items(items []outbox.Item) error {
 	return w.Control.Flush()
 }
 
-// identifyPart gives the last of the pending events an id that the last event of all items does not have. The
-// connection may break between two of them.
+// identifyPart gives the last of the pending events an id, because the connection may break after that event. More events
+// are written with it: see identify.
 func (w *Writer) identifyPart() {
 	w.parts++
 	w.events = append(w.Reader.AppendPart(w.events[:len(w.events)-1], w.parts), '\n')
 }
 
-// identify gives the last of the pending events, and of all items, an id. final says that the event is the reply.
+// identify gives an id to the last of the events that are written together. final says that this event is the reply.
 func (w *Writer) identify(final bool) {
 	b := w.events[:len(w.events)-1] // without the empty line
 	if final {
@@ -289,7 +289,7 @@ func (w *Writer) item(i outbox.Item) error {
 			}
 			w.events = append(w.events, text[:end]...)
 			if text = text[end:]; len(text) == 0 {
-				return nil // the last of them gets its id from the caller
+				return nil // items gives an id to the last event
 			}
 		}
 	}
