@@ -2,6 +2,7 @@ package database
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -15,6 +16,10 @@ const channel = "attache"
 // checkEvery is how often an idle connection is checked: a dead connection that was never
 // closed looks like an idle one.
 const checkEvery = time.Minute
+
+// errNoChanges is returned if a server accepts LISTEN but nobody can change anything there, so no notices come. It may
+// be an old primary that was set to read-only after a failover.
+var errNoChanges = errors.New("the server takes no changes: default_transaction_read_only is on")
 
 // Notify notifies listening processes of a change when the transaction is committed. Use it only
 // for rare and urgent changes, because the server commits notifying transactions one after
@@ -107,6 +112,9 @@ func (s *Server) listen(ctx context.Context, connected func()) error {
 		limited, cancel := context.WithTimeout(ctx, s.o.Timeouts.All)
 		defer cancel()
 		_, err := conn.Exec(limited, `LISTEN `+channel)
+		if err == nil && conn.PgConn().ParameterStatus("default_transaction_read_only") == "on" {
+			return errNoChanges
+		}
 		return err
 	}
 	if err := subscribe(); err != nil {

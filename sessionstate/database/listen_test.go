@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 )
 
@@ -16,6 +18,7 @@ import (
 func TestListen(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)
+	t.Run("read-only", func(t *testing.T) { listenToReadOnlyServer(t, cluster) }) // first, while nobody else listens
 	t.Run("dead", func(t *testing.T) { listenOverDeadConnection(t, cluster) })
 	url := cluster.Database()
 	sender := connect(t, ServerOptions{URL: url})
@@ -101,6 +104,33 @@ func listenOverDeadConnection(t *testing.T, cluster *pgtest.Cluster) {
 		time.Sleep(time.Millisecond)
 	}
 	l.pass()
+	<-received
+}
+
+// A connection to a server that takes no changes any more is replaced: another host may send the notices now.
+func listenToReadOnlyServer(t *testing.T, cluster *pgtest.Cluster) {
+	admin, err := pgx.Connect(t.Context(), cluster.URL("postgres", "postgres"))
+	check(t, err)
+	defer admin.Close(context.WithoutCancel(t.Context()))
+	setReadOnly := func(value string) {
+		for _, statement := range []string{`ALTER SYSTEM SET default_transaction_read_only = ` + value, `SELECT pg_reload_conf()`} {
+			_, err := admin.Exec(t.Context(), statement)
+			check(t, err)
+		}
+	}
+	s := connect(t, ServerOptions{URL: cluster.Database()})
+	s.checkEvery = 10 * time.Millisecond
+	received := make(chan string, 100)
+	s.OnNotice(func(payload string) { received <- payload })
+	go s.Listen(t.Context(), slog.New(slog.DiscardHandler))
+	<-received
+	var listener int
+	check(t, admin.QueryRow(t.Context(), `SELECT pid FROM pg_stat_activity WHERE query = 'LISTEN attache'`).Scan(&listener))
+	setReadOnly("on")
+	for listens := true; listens; time.Sleep(time.Millisecond) {
+		check(t, admin.QueryRow(t.Context(), `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1)`, listener).Scan(&listens))
+	}
+	setReadOnly("off")
 	<-received
 }
 
