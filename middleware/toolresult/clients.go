@@ -117,6 +117,7 @@ func Clients() []Client {
 		{Name: "factory-cli", Content: true, NamesInCalls: true},                              // Droid; resumed sessions and sub-agents need its service, and were not measured
 		// Version 2.17 and older versions show content. Their clientInfo is the same.
 		{Name: "@n8n/n8n-nodes-langchain.mcpClientTool", StructuredAlone: true, FirstText: true},
+		{Name: "grok-cli", Content: true, FirstText: true}, // @vibe-kit/grok-cli, not the one of xAI
 	}
 }
 
