@@ -15,11 +15,13 @@ type Client struct {
 	Name string
 	// StructuredAlone means that the client shows only structuredContent of a result that has
 	// it, Content that it shows content. If neither is set, the behaviour is unknown.
-	// Of an error result (isError) every client shows content, or only its first text: see FirstText.
+	// Of an error result (isError) every client shows content, or only a part of it: see FirstText and FirstAlone.
 	StructuredAlone, Content bool
 	// FirstText means that of an error result the client shows only the first text. A text in front of
 	// it would hide what failed.
 	FirstText bool
+	// FirstAlone means that of any result the client shows only the first block. So no result carries a text.
+	FirstAlone bool
 	// Instructions means that the briefing goes into the server's instructions: the client
 	// shows them in every conversation of a process, including those that a server cannot
 	// distinguish from the first and those of sub-agents.
@@ -118,6 +120,7 @@ func Clients() []Client {
 		// Version 2.17 and older versions show content. Their clientInfo is the same.
 		{Name: "@n8n/n8n-nodes-langchain.mcpClientTool", StructuredAlone: true, FirstText: true},
 		{Name: "grok-cli", Content: true, FirstText: true}, // @vibe-kit/grok-cli, not the one of xAI
+		{Name: "nanocoder-mcp-client", FirstAlone: true},
 	}
 }
 

@@ -95,7 +95,11 @@ func (r Response) Unfit(catalog *middleware.Catalog, reply *wire.Message) string
 		return "the result is not final"
 	case !r.Get(reply, "content").IsArray():
 		return "the result has no content"
-	case isError(r, reply) && ClientOf(r.client).FirstText:
+	}
+	switch client := ClientOf(r.client); {
+	case client.FirstAlone:
+		return "the client shows only the first block of a result"
+	case client.FirstText && isError(r, reply):
 		return "the tool failed, and the client shows only the first text of its result"
 	}
 	return ""
