@@ -125,7 +125,9 @@ func (x *exchange) readBody() (line []byte, ok bool) {
 	x.body.Limits, x.body.Principal = x.f.o.Limits, x.who.ID
 	data, err := x.body.Read(x.r.Body, x.r.ContentLength)
 	// So that net/http does not read the rest of the body. After ErrFull it may, because the client is to try again.
-	if err != nil && !errors.Is(err, body.ErrFull) {
+	// Over HTTP/2 it does not read it, and the header would close a connection that has requests of other clients if
+	// the client is a reverse proxy.
+	if err != nil && !errors.Is(err, body.ErrFull) && x.r.ProtoMajor == 1 {
 		x.w.Header().Set("Connection", "close")
 	}
 	switch {

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -229,6 +230,11 @@ func (w *world) step(line string) error {
 		b, _ := io.ReadAll(w.raw[name])
 		if !strings.HasPrefix(string(b), "HTTP/1.1 "+status) {
 			return fmt.Errorf("got %q", b)
+		}
+		return nil
+	case "connections": // NUMBER, of those that were opened
+		if got := fmt.Sprint(w.listener.dialed.Load()); got != rest {
+			return errors.New(got + " connections")
 		}
 		return nil
 	case "leave":
@@ -765,9 +771,10 @@ func (m *memoryStore) Elsewhere(_ context.Context, k sessions.Key) (string, erro
 
 // A pipeListener accepts in-memory connections, and reports a loopback address.
 type pipeListener struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
+	conns  chan net.Conn
+	dialed atomic.Int32
+	done   chan struct{}
+	once   sync.Once
 }
 
 func newPipeListener() *pipeListener {
@@ -781,6 +788,7 @@ func (loopbackConn) LocalAddr() net.Addr {
 }
 
 func (l *pipeListener) dial(context.Context, string, string) (net.Conn, error) {
+	l.dialed.Add(1)
 	client, server := net.Pipe()
 	select {
 	case l.conns <- loopbackConn{server}:
