@@ -1109,6 +1109,23 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// A certificate that has expired is used, because the clock may be wrong, and logged as a warning.
+func TestTLSExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		attachetest.WriteCertificate(t, dir, 1)
+		time.Sleep(2 * time.Hour) // of the clock of the bubble
+		var log bytes.Buffer
+		c := newCertificate(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), slog.New(slog.NewTextHandler(&log, nil)))
+		if _, err := c.get(nil); err != nil {
+			t.Error(err)
+		}
+		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=WARN") || !strings.Contains(got, "has expired") {
+			t.Errorf("the log has %q, want one warning", got)
+		}
+	})
+}
+
 // A certificate that is missing at the start is logged as an error, and used as soon as it exists.
 func TestTLSLater(t *testing.T) {
 	dir := t.TempDir()

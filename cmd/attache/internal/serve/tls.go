@@ -51,7 +51,11 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	switch {
 	case err == nil:
 		c.current, c.read, c.seen = &next, changed, changed
-		c.log.Info("the certificate was read", "file", c.cert, "expires", next.Leaf.NotAfter)
+		if expires := next.Leaf.NotAfter; time.Now().Before(expires) {
+			c.log.Info("the certificate was read", "file", c.cert, "expires", expires)
+		} else {
+			c.log.Warn("the certificate has expired, so clients refuse to connect: renew it; see serve.tls", "file", c.cert, "expired", expires)
+		}
 	case c.current == nil:
 		return nil, err
 	case changed != c.seen: // one warning for each change
