@@ -18,11 +18,25 @@ import (
 func replaced(path, old, text string) func(string, *httptest.ResponseRecorder) {
 	return func(at string, response *httptest.ResponseRecorder) {
 		if at == path {
-			body := strings.Replace(response.Body.String(), old, text, 1)
-			response.Body.Reset()
-			response.Body.WriteString(body)
+			respond(response, response.Code, strings.Replace(response.Body.String(), old, text, 1))
 		}
 	}
+}
+
+// answered returns a function for [logintest.Config].Edit. It replaces the responses from path.
+func answered(path string, status int, body string) func(string, *httptest.ResponseRecorder) {
+	return func(at string, response *httptest.ResponseRecorder) {
+		if at == path {
+			respond(response, status, body)
+		}
+	}
+}
+
+func respond(response *httptest.ResponseRecorder, status int, body string) {
+	response.Code = status
+	response.Header().Set("Content-Type", "application/json")
+	response.Body.Reset()
+	response.Body.WriteString(body)
 }
 
 // A registration response may have any members that attache does not need. Ory Hydra sends jwks as an
@@ -37,13 +51,8 @@ func TestRegistrationResponse(t *testing.T) {
 
 // Keycloak and Casdoor name a registration endpoint that refuses every client by default.
 func TestRegistrationRefused(t *testing.T) {
-	_, o := start(t, logintest.Config{Edit: func(path string, response *httptest.ResponseRecorder) {
-		if path == "/register" {
-			response.Code = http.StatusForbidden
-			response.Body.Reset()
-			response.Body.WriteString(`{"error":"insufficient_scope","error_description":"Policy 'Trusted Hosts' rejected request"}`)
-		}
-	}})
+	const refusal = `{"error":"insufficient_scope","error_description":"Policy 'Trusted Hosts' rejected request"}`
+	_, o := start(t, logintest.Config{Edit: answered("/register", http.StatusForbidden, refusal)})
 	_, err := login.Login(t.Context(), o, browser(t))
 	requireError(t, err, "cannot register", "Trusted Hosts", "register it by hand, and set server.oauth.client_id")
 }
@@ -68,13 +77,7 @@ func TestRegistrationErrors(t *testing.T) {
 		{false, 404, `{"error":"no such page"}`, none},
 		{false, 200, `<html>`, none},
 	} {
-		c := logintest.Config{Edit: func(path string, response *httptest.ResponseRecorder) {
-			if path == "/register" {
-				response.Code = test.status
-				response.Body.Reset()
-				response.Body.WriteString(test.body)
-			}
-		}}
+		c := logintest.Config{Edit: answered("/register", test.status, test.body)}
 		if !test.named {
 			c.PRM, c.Layout = "none", "none"
 		}
@@ -153,23 +156,17 @@ func TestRefusalRepeatsToken(t *testing.T) {
 	}
 }
 
+// casdoorError is the body of Casdoor's error for a path that it does not know. Its status is 200.
+const casdoorError = `{"status":"error","msg":"Unauthorized operation"}`
+
 // If a server's protected resource metadata cannot be used, but the server has the metadata of an
 // authorization server, attache logs in there.
 func TestUnusableResourceMetadata(t *testing.T) {
 	const place = "/.well-known/oauth-protected-resource"
 	spoil := map[string]func(*httptest.ResponseRecorder){
 		"answered 500": func(r *httptest.ResponseRecorder) { r.Code = http.StatusInternalServerError },
-		"is not JSON": func(r *httptest.ResponseRecorder) {
-			r.Code = 200
-			r.Body.Truncate(5)
-			r.Header().Set("Content-Type", "application/json")
-		},
-		"names no resource": func(r *httptest.ResponseRecorder) { // as Casdoor
-			r.Code = 200
-			r.Body.Reset()
-			r.Body.WriteString(`{"status":"error","msg":"Unauthorized operation"}`)
-			r.Header().Set("Content-Type", "application/json")
-		},
+		"is not JSON":       func(r *httptest.ResponseRecorder) { respond(r, 200, "404 p") },
+		"names no resource": func(r *httptest.ResponseRecorder) { respond(r, 200, casdoorError) },
 	}
 	for want, spoil := range spoil {
 		for _, layout := range []string{"", "none"} {
@@ -192,15 +189,10 @@ func TestUnusableResourceMetadata(t *testing.T) {
 // Casdoor answers every unknown well-known path with an error that has status 200, and serves a ping without a
 // credential, so no challenge names the metadata.
 func TestMetadataAtRootOnly(t *testing.T) {
-	const place = "/.well-known/oauth-protected-resource"
-	s, o := start(t, logintest.Config{PRM: "root", NoHeader: true, IssuerPath: "/tenant", Edit: func(path string, response *httptest.ResponseRecorder) {
-		if path == place+"/mcp" {
-			response.Code = 200
-			response.Body.Reset()
-			response.Body.WriteString(`{"status":"error","msg":"Unauthorized operation"}`)
-			response.Header().Set("Content-Type", "application/json")
-		}
-	}})
+	s, o := start(t, logintest.Config{
+		PRM: "root", NoHeader: true, IssuerPath: "/tenant",
+		Edit: answered("/.well-known/oauth-protected-resource/mcp", 200, casdoorError),
+	})
 	logIn(t, o)
 	requireServed(t, s, credentials(o), "")
 }
@@ -227,13 +219,7 @@ func TestProxyWithoutRootPaths(t *testing.T) {
 // RFC 9728 allows metadata without authorization_servers. The server may then be its own authorization
 // server, or the configuration names one.
 func TestNoAuthorizationServers(t *testing.T) {
-	edit := func(path string, response *httptest.ResponseRecorder) {
-		if strings.HasPrefix(path, "/.well-known/oauth-protected-resource") {
-			body := strings.Replace(response.Body.String(), "authorization_servers", "others", 1)
-			response.Body.Reset()
-			response.Body.WriteString(body)
-		}
-	}
+	edit := replaced("/.well-known/oauth-protected-resource/mcp", "authorization_servers", "others")
 	s, o := start(t, logintest.Config{Edit: edit})
 	logIn(t, o)
 	requireServed(t, s, credentials(o), "")
@@ -419,9 +405,7 @@ func TestClientRefused(t *testing.T) {
 		var dropped atomic.Bool
 		s, o := start(t, logintest.Config{Lifetime: -1, Clients: map[string]string{"ours": "s"}, Edit: func(path string, response *httptest.ResponseRecorder) {
 			if path == "/token" && dropped.Load() {
-				response.Code = http.StatusUnauthorized
-				response.Body.Reset()
-				response.Body.WriteString(`{"error":"invalid_client"}`)
+				respond(response, http.StatusUnauthorized, `{"error":"invalid_client"}`)
 			}
 		}})
 		secret := "s"
