@@ -39,20 +39,6 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Values of TOML that no client can use are not wrapped.
-func TestWrapSkipsOddTOML(t *testing.T) {
-	for config, want := range map[string]string{
-		"mcp_servers.s = 1\n":            "it is not a table",
-		"[mcp_servers.s]\ncommand = 1\n": "its command is not a text",
-	} {
-		d := mustRead(t, mcpclient.File{Path: "config.toml"}, []byte(config))
-		plan := d.Wrap(Launch{Command: "attache"}, all)
-		if len(plan.Steps) != 1 || plan.Steps[0].Done || !strings.HasPrefix(plan.Steps[0].Text, want) || plan.Changed() {
-			t.Errorf("%s: %+v", config, plan.Steps)
-		}
-	}
-}
-
 // Bare returns the file as it was before, but not if that would lose attache's own arguments.
 func TestBare(t *testing.T) {
 	const bare = `{"mcpServers": {"s": {"command": "npx", "args": ["x"]}}}`

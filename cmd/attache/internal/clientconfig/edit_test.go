@@ -211,7 +211,7 @@ func TestUnwrapOfEditedTOML(t *testing.T) {
 		{"number behind", "command = \"attache\"\nargs = [\"--\", 1]", "", "its args are not all texts: write each as one"},
 		{"not a list", "command = \"attache\"\nargs = \"--\"", "", "its args are not a list: write one"},
 		{"not a text", "command = [\"attache\"]", "", "attache is not in front of it"},
-	}, func(d *Document) *Plan { return d.Unwrap(Launch{}, all) })
+	}, unwrap)
 }
 
 // A wrapped remote server that was edited since is restored as far as possible.
@@ -242,7 +242,7 @@ func TestUnwrapRemote(t *testing.T) {
 			"ATTACHE_ENTRY in its env is not as attache wrote it: correct it by hand"},
 		{"a note with another key", `{"command":"attache","args":["--","https://x"],"env":{"ATTACHE_ENTRY":"uri http"}}`, "",
 			"ATTACHE_ENTRY in its env is not as attache wrote it: correct it by hand"},
-	}, func(d *Document) *Plan { return d.Unwrap(Launch{}, all) })
+	}, unwrap)
 }
 
 // Some entries are not wrapped, each for a reason that the plan gives.
@@ -329,12 +329,7 @@ func TestWrapSkips(t *testing.T) {
 		`{"transport": {"command": "a"}, "url": "https://x"}`:                             "it has a transport and a url",
 		`{"transport": {"type": "streamableHttp", "url": "https://x", "oauth": {}}}`:      "it is remote, and the client logs in to it",
 	} {
-		config := `{"mcpServers": {"s": ` + from + `}}`
-		d := mustRead(t, mcpclient.File{Path: "x.json"}, []byte(config))
-		plan := d.Wrap(Launch{Command: "attache"}, all)
-		if step := plan.Steps[0]; step.Done || !strings.HasPrefix(step.Text, want) || string(plan.Content) != config {
-			t.Errorf("%s: %+v", from, step)
-		}
+		requireSkipped(t, "x.json", inJSON(from), want, wrap)
 	}
 }
 

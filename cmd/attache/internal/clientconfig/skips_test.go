@@ -7,6 +7,25 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 )
 
+func wrap(d *Document) *Plan { return d.Wrap(Launch{Command: "attache"}, all) }
+
+func unwrap(d *Document) *Plan { return d.Unwrap(Launch{}, all) }
+
+// requireSkipped checks that a plan for the only server of a file changes nothing. want is the beginning of the reason.
+func requireSkipped(t *testing.T, path, config, want string, plan func(*Document) *Plan) {
+	t.Helper()
+	p := plan(mustRead(t, mcpclient.File{Path: path}, []byte(config)))
+	if len(p.Steps) != 1 || p.Steps[0].Done || !strings.HasPrefix(p.Steps[0].Text, want) || string(p.Content) != config {
+		t.Errorf("%s: %+v\n%s", config, p.Steps, p.Content)
+	}
+}
+
+// Values of TOML that no client can use are not wrapped.
+func TestWrapSkipsOddTOML(t *testing.T) {
+	requireSkipped(t, "config.toml", "mcp_servers.s = 1\n", "it is not a table", wrap)
+	requireSkipped(t, "config.toml", "[mcp_servers.s]\ncommand = 1\n", "its command is not a text", wrap)
+}
+
 // Remote servers in TOML are not wrapped if the file could not be restored, or if the client would lose a login.
 func TestWrapSkipsTOML(t *testing.T) {
 	for entry, want := range map[string]string{
@@ -26,12 +45,7 @@ func TestWrapSkipsTOML(t *testing.T) {
 		"http_headers = {A = \"1\"}\n" + `env_http_headers = {B = "V"}`:           "it is remote, with http_headers and env_http_headers",
 		"bearer_token_env_var = \"T\"\n" + `http_headers = {authorization = "a"}`: "it is remote, and the name of a header cannot become",
 	} {
-		config := "[mcp_servers.s]\nurl = \"https://x\"\n" + entry + "\n"
-		d := mustRead(t, mcpclient.File{Path: "config.toml"}, []byte(config))
-		plan := d.Wrap(Launch{Command: "attache"}, all)
-		if step := plan.Steps[0]; step.Done || !strings.HasPrefix(step.Text, want) || string(plan.Content) != config {
-			t.Errorf("%s: %+v", entry, step)
-		}
+		requireSkipped(t, "config.toml", "[mcp_servers.s]\nurl = \"https://x\"\n"+entry+"\n", want, wrap)
 	}
 }
 
@@ -44,12 +58,7 @@ func TestUnwrapSkipsTOML(t *testing.T) {
 		"args = [\"--bearer-env\", \"T\", \"--\", \"https://x\"]":                            "its env_vars do not have the variable",
 		"args = [\"--bearer-env\", \"T\", \"--\", \"https://x\"]\nenv_vars = [\"T\", \"U\"]": "its env_vars were edited",
 	} {
-		config := "[mcp_servers.s]\ncommand = \"attache\"\n" + entry + "\n"
-		d := mustRead(t, mcpclient.File{Path: "config.toml"}, []byte(config))
-		plan := d.Unwrap(Launch{}, all)
-		if step := plan.Steps[0]; step.Done || !strings.HasPrefix(step.Text, want) || string(plan.Content) != config {
-			t.Errorf("%s: %+v", entry, step)
-		}
+		requireSkipped(t, "config.toml", "[mcp_servers.s]\ncommand = \"attache\"\n"+entry+"\n", want, unwrap)
 	}
 }
 
