@@ -15,8 +15,7 @@ import (
 
 // message appends a field that is a message. write appends the message to an empty slice.
 func message(b []byte, field protowire.Number, write func([]byte) []byte) []byte {
-	b = protowire.AppendTag(b, field, protowire.BytesType)
-	return protowire.AppendBytes(b, write(nil))
+	return raw(b, field, write(nil))
 }
 
 // text appends a string, and nothing if it is empty.
@@ -66,11 +65,7 @@ func attributes(b []byte, field protowire.Number, all []attribute.KeyValue) []by
 func anyValue(b []byte, v attribute.Value) []byte {
 	switch v.Type() {
 	case attribute.BOOL:
-		n := uint64(0)
-		if v.AsBool() {
-			n = 1
-		}
-		return protowire.AppendVarint(protowire.AppendTag(b, 2, protowire.VarintType), n)
+		return protowire.AppendVarint(protowire.AppendTag(b, 2, protowire.VarintType), protowire.EncodeBool(v.AsBool()))
 	case attribute.INT64:
 		return protowire.AppendVarint(protowire.AppendTag(b, 3, protowire.VarintType), uint64(v.AsInt64()))
 	case attribute.FLOAT64:

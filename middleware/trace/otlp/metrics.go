@@ -88,11 +88,7 @@ func appendSum(b []byte, sum metricdata.Sum[int64]) []byte {
 			return attributes(b, 7, p.Attributes.ToSlice())
 		})
 	}
-	b = temporality(b, sum.Temporality)
-	if sum.IsMonotonic {
-		b = number(b, 3, 1)
-	}
-	return b
+	return number(temporality(b, sum.Temporality), 3, protowire.EncodeBool(sum.IsMonotonic))
 }
 
 func appendHistogram(b []byte, h metricdata.Histogram[float64]) []byte {
