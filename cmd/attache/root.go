@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,10 +45,7 @@ func run(ctx context.Context, p cli.Process) int {
 	root.SetOut(c.out)
 	root.SetErr(p.Stderr)
 	err := root.ExecuteContext(ctx)
-	if err == nil {
-		err = c.out.Failed
-	}
-	return c.exitStatus(err)
+	return c.exitStatus(cmp.Or(err, c.out.Failed))
 }
 
 // split removes the server's command from args and stores it. It does not split a request for

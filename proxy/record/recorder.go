@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -169,9 +170,7 @@ func (r *Recorder) stop(err error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.stopped == nil {
-		r.stopped = err
-	}
+	r.stopped = cmp.Or(r.stopped, err)
 }
 
 // write writes b unless a write has failed before.

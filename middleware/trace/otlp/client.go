@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/tls"
@@ -71,9 +72,7 @@ func newClient(o Options) (*client, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = 10 * time.Second
 	}
-	if o.Context == nil {
-		o.Context = context.Background()
-	}
+	o.Context = cmp.Or(o.Context, context.Background())
 	if o.Failed == nil {
 		o.Failed = func(error) {}
 	}

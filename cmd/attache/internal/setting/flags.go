@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"strings"
@@ -120,8 +121,5 @@ func (v *flag) Set(s string) error {
 
 // Type returns the placeholder for the value in the help.
 func (v *flag) Type() string {
-	if v.hint == "" {
-		return "bool"
-	}
-	return v.hint
+	return cmp.Or(v.hint, "bool")
 }

@@ -1,6 +1,7 @@
 package term
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -24,9 +25,7 @@ func (o *Output) Write(b []byte) (int, error) {
 	n, err := o.To.Write(b)
 	if err != nil {
 		err = fmt.Errorf("the output could not be written: %w: make room, or print to another place", cli.Reason(err))
-		if o.Failed == nil {
-			o.Failed = err
-		}
+		o.Failed = cmp.Or(o.Failed, err)
 	}
 	return n, err
 }
