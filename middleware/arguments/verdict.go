@@ -180,15 +180,7 @@ func judgeForm(property wire.Value) Verdict {
 // matchesPath reports whether a pattern matches paths of all operating systems.
 func matchesPath(pattern wire.Value) bool {
 	r := constraint.CompilePattern(pattern)
-	if r == nil {
-		return false
-	}
-	for _, path := range []string{"/home/ada lovelace/src/shop.v2", `C:\Users\ada\src\shop`} {
-		if !r.MatchString(path) {
-			return false
-		}
-	}
-	return true
+	return r != nil && r.MatchString("/home/ada lovelace/src/shop.v2") && r.MatchString(`C:\Users\ada\src\shop`)
 }
 
 // judgeText decides by the title, the description and the examples.

@@ -227,8 +227,7 @@ func (p *printer) outcome(x *callReport) {
 // replyEdits prints what the layers would do to a reply of the server.
 func (p *printer) replyEdits(x *callReport) {
 	first := true
-	for i := len(x.Layers) - 1; i >= 0; i-- {
-		part := x.Layers[i]
+	for i, part := range slices.Backward(x.Layers) {
 		noted := slices.ContainsFunc(part.Notes, func(n noteReport) bool { return n.On == "reply" })
 		if part.Reply == nil && !noted || x.Outcome != outcomeGoesOn {
 			continue
