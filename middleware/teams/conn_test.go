@@ -707,6 +707,29 @@ func TestOneProcessAsksForAll(t *testing.T) {
 	})
 }
 
+// The process that asks for all may be unable to wake the session. It tells the others, and one of them wakes it.
+func TestAnotherProcessWakes(t *testing.T) {
+	db := openStore(t)
+	peer := person(t, db, "peer")
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		o := teams.Options{Shared: true, Watches: dir, Host: "here"}
+		connectWith(t, db, "me", "unknown", nil, o).call("f")
+		time.Sleep(time.Minute) // it is elected, and has renewed the lease
+		woken := make(chan string, 10)
+		o.Waker = func(teams.Host) teams.Wake {
+			return func(_ context.Context, notice string) error { woken <- notice; return nil }
+		}
+		connectWith(t, db, "me", "unknown", nil, o).call("f")
+		time.Sleep(time.Minute)
+		send(t, db, peer, otherThan(t, db, peer), "text")
+		time.Sleep(30 * time.Second)
+		if len(woken) != 1 {
+			t.Errorf("woken %d times", len(woken))
+		}
+	})
+}
+
 // If the process that asks for the others is stopped, the session still counts as active.
 func TestProcessThatAsksIsStopped(t *testing.T) {
 	db := openStore(t)

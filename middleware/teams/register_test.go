@@ -2,6 +2,7 @@ package teams
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -196,6 +197,19 @@ func TestMaxSessions(t *testing.T) {
 		if got := shared.session(view, new(toolresult.Memory)); (got != nil) != (i < maxSessions) {
 			t.Errorf("session %d: %v", i, got)
 		}
+	}
+}
+
+// A process has few watches open, because each is a file.
+func TestMaxWatches(t *testing.T) {
+	shared := &Shared{o: Options{Watches: t.TempDir()}}
+	for i := range maxWatches + 1 {
+		defer shared.openWatch(store.Ref{ID: strconv.Itoa(i)}).Close()
+	}
+	files, err := os.ReadDir(shared.o.Watches)
+	testkit.Check(t, err)
+	if len(files) != maxWatches {
+		t.Errorf("%d watches are open", len(files))
 	}
 }
 
