@@ -1,6 +1,7 @@
 package revive
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -35,6 +36,9 @@ func TestOpenOfServerThatEnds(t *testing.T) {
 			l.Gate.Close()
 		}
 		l.Gate.Open(&brokenServer{takes: test.takes}, func(lines []byte) []byte { return lines })
+		if l.Gate.IsOpen() == test.ended {
+			t.Errorf("%+v: the gate is open: %t", test, l.Gate.IsOpen())
+		}
 		if lines, _ := l.Leftover(time.Hour); string(lines) != test.want {
 			t.Errorf("%+v: %q are left", test, lines)
 		}
@@ -65,6 +69,24 @@ func TestAwaitWantsTheServer(t *testing.T) {
 	default:
 		t.Error("the server is not wanted")
 	}
+}
+
+// A line that waits for room follows the lines before it when the gate is opened. A message of attache's own does
+// not wait for room.
+func TestRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLink(LinkOptions{Limit: 1, Hold: time.Hour, Expired: func(*Link) {}, Watch: func([]byte) {}}, Ending{})
+		l.Queue(wire.Parse(wire.Client, []byte("1\n")), nil)
+		go l.Gate.Write([]byte("3\n"))
+		synctest.Wait()
+		l.Queue(wire.Parse(wire.Client, []byte("2\n")), nil)
+		var got bytes.Buffer
+		l.Gate.Open(&got, func(lines []byte) []byte { return lines })
+		synctest.Wait()
+		if got.String() != "1\n2\n3\n" {
+			t.Errorf("the server gets %q", got.String())
+		}
+	})
 }
 
 // The end of a session frees a writer that waits for a server which never was ready. A gate that is not
@@ -106,21 +128,41 @@ func TestMayEndIsBounded(t *testing.T) {
 	if l.Unsent.Add([]byte("\n")); l.MayEnd(func() {}) {
 		t.Error("more lines wait than the limit allows")
 	}
+	synctest.Test(t, func(t *testing.T) {
+		l, late := NewLink(LinkOptions{}, Ending{}), false
+		l.Connect(&brokenServer{})
+		if !l.MayEnd(func() { late = true }) {
+			t.Error("it gets no time to end")
+		}
+		time.Sleep(2 * endTime)
+		if synctest.Wait(); !late || l.MayEnd(func() {}) {
+			t.Error("it gets more time to end")
+		}
+		if l.stop(); !l.MayEnd(func() {}) {
+			t.Error("it does not end, though it is stopped")
+		}
+	})
 }
 
-// A server that loses sessions is not in a crash loop, unless it was never ready for one.
+// A server that loses sessions is not in a crash loop, unless it was never ready for one. Nor is a server that is
+// restarted by hand, or whose recording is played.
 func TestLostSessionsAreNoCrashLoop(t *testing.T) {
-	for _, test := range []struct{ lost, ready, down bool }{{true, true, false}, {true, false, true}, {false, true, true}} {
-		v := New(nil, Policy{}, Options{})
+	for _, test := range []struct{ lost, ready, ordered, unpaced, down bool }{
+		{lost: true, ready: true}, {lost: true, down: true}, {ready: true, down: true}, {ready: true, ordered: true}, {ready: true, unpaced: true},
+	} {
+		v := New(nil, Policy{Unpaced: test.unpaced}, Options{})
 		now := time.Now()
 		for range manyDeaths {
 			last := NewLink(LinkOptions{}, Ending{})
 			if test.ready {
 				last.ready = now
 			}
+			if test.ordered {
+				v.byHand <- struct{}{}
+			}
 			v.nextLink(last, Ending{lost: test.lost}, now)
 		}
-		if v.pace.Down() != test.down {
+		if v.pace.Down() != test.down || test.ordered && v.pace.tries > 0 {
 			t.Errorf("%+v: %v", test, v.pace.Down())
 		}
 	}
@@ -141,6 +183,9 @@ func TestIDsOfServersThatHaveEnded(t *testing.T) {
 	const ping, answer = `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"result":{}}`
 	m := parse(wire.Server, ping)
 	step("the first server", m, ping, r.Asked(m, newID))
+	const nothing = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}`
+	m = parse(wire.Server, nothing)
+	step("a cancellation of nothing", m, nothing, r.Cancelled(m))
 	if ids := r.Orphan(); len(ids) != 1 || string(ids[0]) != "1" {
 		t.Errorf("%q have no answer", ids)
 	}
@@ -157,6 +202,20 @@ func TestIDsOfServersThatHaveEnded(t *testing.T) {
 	step("an answer", m, answer, nil)
 	m = parse(wire.Server, ping)
 	step("the id is free again", m, ping, r.Asked(m, newID))
+	r.Orphan()
+	m = parse(wire.Server, ping)
+	step("the third server", m, strings.Replace(ping, "1,", `"new",`, 1), r.Asked(m, newID))
+	r.Orphan()
+	m = parse(wire.Server, ping)
+	newest := func() string { return `"newest"` }
+	step("the fourth server", m, strings.Replace(ping, "1,", `"newest",`, 1), r.Asked(m, newest))
+	for range 20 { // the order of a map varies
+		m = parse(wire.Server, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+		step("a cancellation of the fourth server", m, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"newest"}}`, r.Cancelled(m))
+	}
+	if m = parse(wire.Client, strings.Replace(answer, "1,", `"new",`, 1)); !r.Answered(m) {
+		t.Error("an answer for the third server was not dropped")
+	}
 }
 
 // So many requests of a server are tracked, and no more, so that memory stays bounded.

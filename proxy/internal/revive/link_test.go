@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/attache-mcp/attache/internal/testkit"
@@ -34,11 +35,11 @@ func (s *brokenServer) Wait() error           { return nil }
 // A line that could not be written is kept once, and a server may have read a line of which only the
 // line end was not written.
 func TestUnsentOnce(t *testing.T) {
-	for _, size := range []int{10, 100_000} {
+	for _, sizes := range [][2]int{{10, 10}, {100_000, 100_000}, {10, 100_000}} {
 		line := func(n int) string {
-			return fmt.Sprintf(`{"jsonrpc":"2.0","method":"x","params":{"n":%d,"p":"%s"}}`+"\n", n, strings.Repeat("x", size))
+			return fmt.Sprintf(`{"jsonrpc":"2.0","method":"x","params":{"n":%d,"p":"%s"}}`+"\n", n, strings.Repeat("x", sizes[n]))
 		}
-		first, second := line(1), line(2)
+		first, second := line(0), line(1)
 		for _, test := range []struct {
 			takes int
 			want  string
@@ -74,8 +75,7 @@ func TestUnsentWithoutLineEnd(t *testing.T) {
 		l := NewLink(LinkOptions{Limit: 1 << 20}, Ending{})
 		l.Connect(&brokenServer{takes: takes})
 		l.Open()
-		l.Write(wire.Parse(wire.Client, []byte(line)))
-		_ = l.In.Flush()
+		l.Write(wire.Parse(wire.Client, []byte(line))) // Leftover flushes it
 		if got, _ := l.Leftover(0); string(got) != want {
 			t.Errorf("%d of %d bytes were written: %q is unsent, want %q", takes, len(line), got, want)
 		}
@@ -92,8 +92,8 @@ func TestNoPartOfALongLineIsUnsent(t *testing.T) {
 		if first == nil && last == nil {
 			t.Errorf("%d bytes were written, and no error was returned", takes)
 		}
-		if got := l.Unsent.Take(); len(got) > 0 {
-			t.Errorf("%d bytes were written: %q is unsent", takes, got)
+		if got := l.Unsent.Take(); len(got) > 0 || l.Moved() != 2 {
+			t.Errorf("%d bytes were written: %q is unsent, and %d chunks have moved", takes, got, l.Moved())
 		}
 	}
 }
@@ -111,6 +111,22 @@ func TestLinesBeforeALongLineAreUnsent(t *testing.T) {
 		if got := string(l.Unsent.Take()); got != want {
 			t.Errorf("%d bytes were written: %q is unsent, want %q", takes, got, want)
 		}
+	}
+}
+
+// After a message of attache's own that cannot be written, the lines that were not sent are answered.
+func TestQueueTellsOfUnsentLines(t *testing.T) {
+	for takes, want := range map[int]bool{0: true, 100: false} {
+		synctest.Test(t, func(t *testing.T) {
+			l, late := NewLink(LinkOptions{}, Ending{}), false
+			l.Connect(&brokenServer{takes: takes})
+			l.Open()
+			l.Queue(wire.Parse(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"x"}`+"\n")), func() { late = true })
+			_ = l.In.Flush()
+			if synctest.Wait(); late != want {
+				t.Errorf("%d bytes were written: told of unsent lines: %t", takes, late)
+			}
+		})
 	}
 }
 
@@ -139,6 +155,17 @@ func TestCountedPipeCanBeEnlarged(t *testing.T) {
 		}
 		if _, err := c.SyscallConn(); (err == nil) != (from == io.Reader(r)) {
 			t.Errorf("%T: %v", from, err)
+		}
+	}
+}
+
+// The lines that a server pushes are signs of life, too.
+func TestPushedLinesAreCounted(t *testing.T) {
+	for count, want := range map[bool]int64{true: 1, false: 0} {
+		l := NewLink(LinkOptions{Count: count}, Ending{})
+		testkit.Check(t, (linkOutput{new(lineTaker), l}).Line(new(wire.Message), false))
+		if n := l.reads.Load(); n != want {
+			t.Errorf("count is %t: %d lines were counted", count, n)
 		}
 	}
 }

@@ -7,12 +7,14 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// Clients take an empty cursor for the end of a list, and so does a list that is compared.
+// Clients take an empty cursor, or null, for the end of a list, and so does a list that is compared.
 func TestEmptyCursor(t *testing.T) {
-	var p Pages
-	reply := wire.Parse(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}],"nextCursor":""}}`))
-	if next := p.Page("tools/list", nil, reply); next != nil || !slices.Equal(p.Methods(), []string{"tools/list"}) {
-		t.Errorf("got the cursor %q and the lists %q", next, p.Methods())
+	for _, cursor := range []string{`""`, "null"} {
+		var p Pages
+		reply := wire.Parse(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}],"nextCursor":`+cursor+`}}`))
+		if next := p.Page("tools/list", nil, reply); next != nil || !slices.Equal(p.Methods(), []string{"tools/list"}) {
+			t.Errorf("%s: got the cursor %q and the lists %q", cursor, next, p.Methods())
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package revive
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -48,6 +49,7 @@ func TestArmed(t *testing.T) {
 		{"a list without initialized", []string{initialize, welcome, list, success}, true},
 		{"a call before the result of initialize", []string{initialize, "", call, success}, false},
 		{"a modern call", []string{call, success}, true},
+		{"notifications/initialized after a modern call", []string{call, success, initialized, ""}, true},
 		{"a modern call that fails", []string{call, failure}, false},
 		{"a modern list", []string{list, success}, true},
 		{"a ping", []string{ping, success}, false},
@@ -117,6 +119,41 @@ func TestState(t *testing.T) {
 	}
 }
 
+// A server is another one if it has lost a capability, or a part of one.
+func TestSame(t *testing.T) {
+	for _, test := range []struct{ before, after, lacks string }{
+		{`{"tools":{}}`, `{"tools":{"listChanged":true},"logging":{}}`, ""},
+		{`{"tools":{},"logging":{}}`, `{"tools":{}}`, "logging"},
+		{`{"resources":{"subscribe":true}}`, `{"resources":{"subscribe":true}}`, ""},
+		{`{"resources":{"subscribe":true}}`, `{"resources":{"subscribe":false}}`, "resources.subscribe"},
+		{`{"resources":{"subscribe":false}}`, `{"resources":{"subscribe":true}}`, ""},
+		{`{"experimental":{"a":{"version":1}}}`, `{"experimental":{"a":{"version":2}}}`, ""},
+	} {
+		reply := func(capabilities string) string { return strings.Replace(welcome, `{"tools":{}}`, capabilities, 1) }
+		var r Record
+		exchange(&r, initialize, reply(test.before))
+		err := r.Same(wire.Parse(wire.Server, []byte(reply(test.after)+"\n")))
+		if test.lacks == "" && err != nil || test.lacks != "" && (!errors.Is(err, errOther) || !strings.Contains(err.Error(), " "+test.lacks+" ")) {
+			t.Errorf("%s, then %s: %v", test.before, test.after, err)
+		}
+	}
+}
+
+// Only the modern era demands _meta, so only there a request for a list has that of the client.
+func TestListParams(t *testing.T) {
+	const list = `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":{"k":1}}}`
+	var modern, legacy Record
+	exchange(&legacy, initialize, welcome)
+	for r, want := range map[*Record]string{&modern: `{"_meta":{"k":1},"cursor":"c"}`, &legacy: `{"cursor":"c"}`} {
+		m := wire.Parse(wire.Client, []byte(list+"\n"))
+		new(wire.Scanner).Look(m)
+		r.Sent(m, true)(wire.Parse(wire.Server, []byte(success+"\n")))
+		if got := string(r.ListParams([]byte(`"c"`))); got != want {
+			t.Errorf("the params are %s, want %s", got, want)
+		}
+	}
+}
+
 // A front has the handshakes of all its sessions in memory.
 func TestLongHandshakes(t *testing.T) {
 	long := strings.Repeat("x", maxHandshake)
@@ -164,8 +201,9 @@ func TestNothingIsKeptWithoutRoom(t *testing.T) {
 			t.Errorf("%s: what it has is kept", line)
 		}
 	}
-	r.Sent(wire.Parse(wire.Client, []byte(list+"\n")), false)(wire.Parse(wire.Server, []byte(success+"\n")))
-	if !r.Armed() || len(r.Requests()) != 0 {
-		t.Errorf("the handshake is over: %t; a new server gets %d requests", r.Armed(), len(r.Requests()))
+	const tools = `{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}`
+	r.Sent(wire.Parse(wire.Client, []byte(list+"\n")), false)(wire.Parse(wire.Server, []byte(tools+"\n")))
+	if !r.Armed() || len(r.Requests())+len(r.Lists()) != 0 {
+		t.Errorf("the handshake is over: %t; a new server gets %d requests, and requests for %q", r.Armed(), len(r.Requests()), r.Lists())
 	}
 }
