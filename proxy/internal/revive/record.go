@@ -239,7 +239,7 @@ func missing(before, after wire.Value) string {
 		if !v.Exists() || string(m.Value.Raw) == "true" && string(v.Raw) != "true" {
 			return name
 		}
-		if inner := missing(m.Value, v); m.Value.IsObject() && inner != "" {
+		if inner := missing(m.Value, v); inner != "" { // "" for a value that is no object
 			return name + "." + inner
 		}
 	}
