@@ -65,7 +65,7 @@ func (c *Control) Replace(r Rules) {
 // not be started again: see [Options.Restart].
 func (c *Control) Restart() bool {
 	s := c.session()
-	return s != nil && s.mayRevive() && s.supervisor.Restart(s.link.Load())
+	return s != nil && s.supervisor != nil && s.supervisor.Restart(s.link.Load())
 }
 
 // Notify sends the client a notification. It never blocks, and

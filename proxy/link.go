@@ -56,9 +56,6 @@ func (s *session) answerUnsent(l *revive.Link) {
 	}
 }
 
-// mayRevive reports whether the upstream is started again if it ends now.
-func (s *session) mayRevive() bool { return s.supervisor != nil && s.supervisor.MayRevive() }
-
 // answerLine answers the requests in a line that does not reach the upstream. The caller
 // holds c.mu.
 func (s *session) answerLine(line []byte, reply func(id []byte) *wire.Message) {
