@@ -521,6 +521,21 @@ func TestClientReadError(t *testing.T) {
 	}
 }
 
+// An error of the server's output is its end, and no error of the session.
+func TestServerReadError(t *testing.T) {
+	const line = `{"jsonrpc":"2.0","method":"x"}` + "\n"
+	var out bytes.Buffer
+	up := &fixedUpstream{stdout: &brokenReader{strings.NewReader(line), errors.New("input/output error")}}
+	err := proxy.Run(t.Context(), proxy.Options{
+		ClientIn:  strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"x"}` + "\n"),
+		ClientOut: &out,
+		Start:     func(context.Context) (proxy.Upstream, error) { return up, nil },
+	})
+	if err != nil || !strings.HasPrefix(out.String(), line) || !strings.Contains(out.String(), `"id":1,"error"`) {
+		t.Errorf("Run returned %v, and the client got %q", err, out.String())
+	}
+}
+
 // fixedUpstream is a server that writes a fixed output and ends.
 type fixedUpstream struct {
 	stdin  closedBuffer
