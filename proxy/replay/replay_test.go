@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
@@ -142,6 +143,11 @@ func TestOrder(t *testing.T) {
 	if r := playRecording(t, together); len(r.Differences) > 0 {
 		t.Errorf("differences: %v", r.Differences)
 	}
+	const note = `{"jsonrpc":"2.0","method":"x"}`
+	three := recording("client-in "+call, "client-in "+ping, "client-in "+note, "server-in "+note, "server-in "+ping, "server-in "+call)
+	if r := playRecording(t, three); len(r.Differences) > 0 {
+		t.Errorf("differences: %v", r.Differences)
+	}
 	apart := recording("client-in "+call, "server-in "+ping, "client-in "+ping, "server-in "+call)
 	if r := playRecording(t, apart); len(r.Differences) == 0 {
 		t.Error("no difference, although one line arrived too late")
@@ -171,6 +177,33 @@ func TestIncompleteRecording(t *testing.T) {
 	r := playRecording(t, s)
 	if len(r.Differences) != 1 || r.Differences[0].Want != nil || r.Differences[0].At != record.ClientOut {
 		t.Errorf("differences: %v", r.Differences)
+	}
+	s = recording("client-in "+call, "server-in "+call, "server-out "+reply, `server-out {"jsonrpc":"2.0","method":"x"}`, "client-out "+reply)
+	r = playRecording(t, s)
+	if n := len(r.Session.Events); n != 6 {
+		t.Errorf("the new recording has %d events:\n%s", n, text(r.Session))
+	}
+}
+
+// A call that was in flight at the end gets the error that says how the server ended.
+func TestStop(t *testing.T) {
+	s := recording("client-in "+call, "server-in "+call, `server-stop {"exit":"exit status 3"}`,
+		`client-out {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server ended before it answered: exit status 3","data":{"source":"attache"}}}`)
+	if r := playRecording(t, s); len(r.Differences) > 0 {
+		t.Errorf("differences: %v", r.Differences)
+	}
+}
+
+// Only requests are among the lines that a server has not read, alone or in an array.
+func TestIsUnsent(t *testing.T) {
+	exit := record.Exit{Unsent: []json.RawMessage{json.RawMessage(`1`), json.RawMessage(`"a"`)}}
+	for line, want := range map[string]bool{
+		call: true, ping: false, reply: false, `{"jsonrpc":"2.0","method":"x"}`: false, "?": false,
+		`{"jsonrpc":"2.0","id":"a","method":"x"}`: true, "[" + ping + "," + call + "]": true, "[" + ping + "]": false,
+	} {
+		if got := isUnsent(exit, []byte(line+"\n")); got != want {
+			t.Errorf("%s: %t", line, got)
+		}
 	}
 }
 
