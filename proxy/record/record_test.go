@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/attache-mcp/attache/internal/testkit"
 )
@@ -44,7 +45,8 @@ func TestSessionRoundTrip(t *testing.T) {
 // missing.
 func TestReadCut(t *testing.T) {
 	const in, out = `{"t":1,"at":"client-in","frame":"a"}` + "\n", `{"t":1,"at":"server-in","frame":"a"}` + "\n"
-	for text, want := range map[string]int{in + out: 2, in + out + in[:len(in)-1]: 3, in + out + in + out[:9]: 2, in + out + in + out + in[:1]: 2, in[:9]: 0} {
+	const answer = `{"t":1,"at":"server-out","frame":"b"}` + "\n"
+	for text, want := range map[string]int{in + out[:9]: 0, in + out + answer + out[:9]: 2, in + out: 2, in + out + in[:len(in)-1]: 3, in + out + in + out[:9]: 2, in + out + in + out + in[:1]: 2, in[:9]: 0} {
 		s, err := Read(strings.NewReader(`{"version":1}` + "\n" + text))
 		if cut := text[len(text)-1] != '\n' && want != 3; err != nil || len(s.Events) != want || s.Cut != cut {
 			t.Errorf("%q: %+v, %v; want %d events", text, s, err, want)
@@ -103,6 +105,7 @@ func TestScrub(t *testing.T) {
 		{"empty, null, true", `{"apiKey":"","password":null,"token":true}`, `{"apiKey":"","password":null,"token":true}`, ""},
 		{"escaped name", `{"api\u004bey":"x"}`, `{"api\u004bey":"scrubbed"}`, "credential"},
 		{"listed", `{"x":"hunter2-is-long!"}`, `{"x":"scrubbed-secret-2!"}`, "secret"},
+		{"listed, in a word", `{"x":"ahunter2-is-longb"}`, `{"x":"ascrubbed-secret-2b"}`, "secret"},
 		{"listed, with escapes", `{"x":"hunter2\u002dis-long\n"}`, `{"x":"scrubbed-secret-2\n"}`, "secret"},
 		{"listed, with quotes", `{"x":"quote\"and\\slash"}`, `{"x":"scrubbed-secret-3"}`, "secret"},
 		{"listed, in JSON in a string", `{"x":"{\"y\":\"quote\\\"and\\\\slash\"}"}`, `{"x":"{\"y\":\"scrubbed-secret-3\"}"}`, "secret"},
@@ -111,9 +114,21 @@ func TestScrub(t *testing.T) {
 		{"key in JSON in a string in JSON in a string, escaped", `{"x":"[\"{\\\"y\\\":\\\"\\\\u0061tk_k1_abcdefghijklmnopqrstuvwxyz012345\\\"}\"]"}`, `{"x":"[\"{\\\"y\\\":\\\"` + key1 + `\\\"}\"]"}`, "api-key"},
 		{"listed, escaped in a string with incomplete JSON", `{"x":"log: {\"y\":\"hunter2\\u002dis-long\""}`, `{"x":"log: {\"y\":\"scrubbed-secret-2\""}`, "secret"},
 		{"name escaped in JSON in a string", `{"x":"{\"api\\u004bey\":\"ab\"}"}`, `{"x":"{\"api\\u004bey\":\"scrubbed\"}"}`, "credential"},
+		{"noise that begins with an escape", `\u0061tk_k1_abcdefghijklmnopqrstuvwxyz012345`, key1, "api-key"},
+		{"noise that ends with an escape", `hunter2-is-lon\u0067`, "scrubbed-secret-2", "secret"},
 		{"noise with an escaped key", `got \u0061tk_k1_abcdefghijklmnopqrstuvwxyz012345`, `got ` + key1, "api-key"},
 		{"environment in a string", `{"x":"A=1\nAPI_KEY=abcdef\nB=2"}`, `{"x":"A=1\nAPI_KEY=scrubbed\nB=2"}`, "credential"},
 		{"URL", `{"x":"https://bob:s3cret@h/p?token=abcdef&a=1"}`, `{"x":"https://bob:scrubbed@h/p?token=scrubbed&a=1"}`, "credential"},
+		{"several in a line", "api_key=abcdef token=ghijkl password=mnopqr token=stuvwx", "api_key=scrubbed token=scrubbed password=scrubbed token=scrubbed", "credential"},
+		{"another order", "token=ghijkl api_key=abcdef", "token=scrubbed api_key=scrubbed", "credential"},
+		{"one after the other", `"://bob:s3cret@://bob:s3cret@"`, `"://bob:scrubbed@://bob:scrubbed@"`, "credential"},
+		{"after the name of a file", "/run/token: abcdef", "/run/token: scrubbed", "credential"},
+		{"a number", `{"password":1e+5}`, `{"password":0}`, "credential"},
+		{"only a number", "12", "12", ""},
+		{"placeholders", `{"password":"scrubbed-secret-1","x":"token=` + key1 + `"}`, `{"password":"scrubbed-secret-1","x":"token=` + key1 + `"}`, ""},
+		{"longer than placeholders", `{"password":"scrubbed` + strings.Repeat("x", 64) + `","x":"atk_scrubbed1_` + strings.Repeat("x", 64) + `"}`, `{"password":"scrubbed","x":"` + key1 + `"}`, "api-key,credential"},
+		{"names with hyphens", `{"x-token":"a","page-token":"b"}`, `{"x-token":"scrubbed","page-token":"b"}`, "credential"},
+		{"not keys", `{"x":"MY_LONG_VARIABLE"}`, `{"x":"MY_LONG_VARIABLE"}`, ""},
 		{"signed URLs", `["https://h/p?X-Amz-Signature=0123456789abcdef&a=1","https://h/p?sv=1&sig=abc%2Fdefgh%3D","s3?sig=short","sig=abcdefghij"]`,
 			`["https://h/p?X-Amz-Signature=scrubbed&a=1","https://h/p?sv=1&sig=scrubbed","s3?sig=short","sig=abcdefghij"]`, "credential"},
 		{"private keys", `{"x":"a\n-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl+/==\n-----END OPENSSH PRIVATE KEY-----\nb","passphrase":"x","y":"-----BEGIN PUBLIC KEY-----\nab"}`,
@@ -129,9 +144,13 @@ func TestScrub(t *testing.T) {
 			`{"AWS_SECRET_ACCESS_KEY":"scrubbed","secretAccessKey":"scrubbed","text":"aws_secret_access_key = scrubbed\n"}`, "credential"},
 		{"home", `["/home/alice","/home/alice/x","file:///home/alice/x","/home/alice.","/home/alicent","/mnt/home/alice"]`,
 			`["/home/user","/home/user/x","file:///home/user/x","/home/user.","/home/alicent","/mnt/home/alice"]`, "home"},
+		{"home in another path", `["/mnt-/home/alice","/mnt./home/alice"]`, `["/mnt-/home/alice","/mnt./home/alice"]`, ""},
 		{"home in text", `{"x":"a\n/home/alice/y\tb"}`, `{"x":"a\n/home/user/y\tb"}`, "home"},
 		{"home, twice in a row", `"/home/alice/home/alice"`, `"/home/user/home/alice"`, "home"},
 		{"host", `{"x":"on alices-laptop.local, not malices-laptop"}`, `{"x":"on host.local, not malices-laptop"}`, "host"},
+		{"host in words", `["alices-laptopa","zalices-laptop","Aalices-laptop","alices-laptopZ","0alices-laptop","alices-laptop9","_alices-laptop","Àalices-laptop","alices-laptopÀ"]`,
+			`["alices-laptopa","zalices-laptop","Aalices-laptop","alices-laptopZ","0alices-laptop","alices-laptop9","_alices-laptop","Àalices-laptop","alices-laptopÀ"]`, ""},
+		{"host between other characters", "alices-laptop /alices-laptop: @alices-laptop[ `alices-laptop{ alices-laptop", "host /host: @host[ `host{ host", "host"},
 		{"home in a name", `{"/home/alice/x":1}`, `{"/home/user/x":1}`, "home"},
 		{"noise", "listening, key " + theKey + " in /home/alice", "listening, key " + key1 + " in /home/user", "api-key,home"},
 		{"JSON that is invalid only in a secret", "{\"apiKey\":\"\x00abcd\",\"password\":[1]}", `{"apiKey":"scrubbed","password":[0]}`, "credential"},
@@ -205,10 +224,15 @@ func TestScrubProse(t *testing.T) {
 // NewKnownScrubber does not replace other texts that look like secrets.
 func TestKnownScrubber(t *testing.T) {
 	const jwt = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl"
-	s := NewKnownScrubber(Secrets{Values: []string{"my-secret", "short"}, KeyPrefix: "shop"})
+	s := NewKnownScrubber(Secrets{Values: []string{"my-secret", "short", "6-long"}, KeyPrefix: "shop"})
 	tests := []struct{ in, want string }{
 		{`{"password":"hunter22","a":"ghp_0123456789abcdefghij0123456789abcdef"}`, ""},
 		{`{"a":"home is short"}`, ""},
+		{`{"a":"6-long"}`, `{"a":"scrubbed-secret-3"}`},
+		{`{"password":"hunter22\n","a":"ghp_0123456789abcdefghij0123456789abcdef"}`, ""},
+		{`_x`, ""},
+		{`\u006dy-secret`, `scrubbed-secret-1`},
+		{`{"__":"shop_x7k2m4qa-ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"}`, ""},
 		{`{"a":"my-secret","b":1}`, `{"a":"scrubbed-secret-1","b":1}`},
 		{`{"my-secret":[]}`, `{"scrubbed-secret-1":[]}`},
 		{`{"a":"my\u002dsecret"}`, `{"a":"scrubbed-secret-1"}`},
@@ -218,6 +242,8 @@ func TestKnownScrubber(t *testing.T) {
 		{`{"a":"shop_create_order_of_many_things_with_a_long_name"}`, ""},
 		{`{"a":"eyJhbGciOiJSUzI1NiJ9==.eyJzdWIiOiJhZGEifQ==.c2lnbmF0dXJl="}`, `{"a":"scrubbed"}`},
 		{`{"a":"eyJhbGciOiJSUzI1NiJ9..aXY.Y2lwaGVy.dGFn"}`, `{"a":"scrubbed"}`},
+		{`atk_x7k2m4qa_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567`, `atk_scrubbed1_00000000000000000000000000000000`},
+		{`{"x__":"atk_x7k2m4qa_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"}`, `{"x__":"atk_scrubbed1_00000000000000000000000000000000"}`},
 		{`no JSON with my-secret`, `no JSON with scrubbed-secret-1`},
 	}
 	for _, test := range tests {
@@ -226,6 +252,16 @@ func TestKnownScrubber(t *testing.T) {
 		}
 		if got := string(s.Line([]byte(test.in))); got != test.want {
 			t.Errorf("%s: got %s, want %s", test.in, got, test.want)
+		}
+	}
+}
+
+// A short host name is often a word, and localhost is every machine.
+func TestScrubHost(t *testing.T) {
+	for host, want := range map[string]string{"abc": "on abc", "abcd": "on host", "localhost": "on localhost", "host": "on host"} {
+		s := NewScrubber(Secrets{Host: host})
+		if got := string(s.Line([]byte("on " + host))); got != want || len(s.Found()) > 0 != (host == "abcd") {
+			t.Errorf("%s: got %q, and found %q", host, got, s.Found())
 		}
 	}
 }
@@ -305,6 +341,51 @@ func FuzzRead(f *testing.F) {
 		if again := written(second); !bytes.Equal(again, text) {
 			t.Errorf("%q is written as %q, and that as %q", data, text, again)
 		}
+	})
+}
+
+// The lines of the client tell the era. A client of both eras tries the modern one first.
+func TestEra(t *testing.T) {
+	const (
+		initialize = `{"method":"initialize"}`
+		discover   = `{"method":"server/discover"}`
+		modern     = `{"method":"x","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
+		legacy     = `{"method":"x"}`
+	)
+	for _, test := range []struct {
+		at    string
+		lines []string
+		want  string
+	}{
+		{ClientIn, []string{legacy}, ""},
+		{ClientIn, []string{initialize, legacy}, "legacy"},
+		{ClientIn, []string{discover}, "modern"},
+		{ClientIn, []string{modern}, "modern"},
+		{ClientIn, []string{discover, initialize}, "legacy"},
+		{ClientIn, []string{initialize, modern}, "legacy"},
+		{ServerOut, []string{initialize, modern}, ""},
+	} {
+		r := new(Recorder)
+		for _, line := range test.lines {
+			r.detectEra(Event{At: test.at, Line: []byte(line)})
+		}
+		if r.header.Era != test.want {
+			t.Errorf("%s %q: the era is %q", test.at, test.lines, r.header.Era)
+		}
+	}
+}
+
+// A line is written at once, so that it is not lost if attache is killed.
+func TestRecorderWritesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var file bytes.Buffer
+		r := NewRecorder(&file, Options{})
+		synctest.Wait() // it waits for lines
+		r.Watch(ClientIn, []byte("a\n"))
+		if synctest.Wait(); !strings.Contains(file.String(), `"frame":"a"`) {
+			t.Errorf("written: %s", file.String())
+		}
+		testkit.Check(t, r.Close())
 	})
 }
 
@@ -410,6 +491,9 @@ func TestLaterSecrets(t *testing.T) {
 			if got := string(s.Line([]byte(`{"a":"first-secret token-one token-two"}`))); got != step.want {
 				t.Errorf("got %s, want %s", got, step.want)
 			}
+		}
+		if got := string(s.Line([]byte("token-two"))); got != "scrubbed-token-2" { // without the first secret
+			t.Errorf("got %s", got)
 		}
 	}
 }
