@@ -125,6 +125,16 @@ func TestKeysUnknownAtTheStart(t *testing.T) {
 		}
 		want("without the database", "", http.StatusServiceUnavailable)
 		want("without the database", "Bearer "+key, http.StatusServiceUnavailable)
+		ready := func(status int) {
+			t.Helper()
+			response, err := http.Get(strings.TrimSuffix(front, "/mcp") + "/readyz")
+			check(t, err)
+			_ = response.Body.Close()
+			if response.StatusCode != status {
+				t.Errorf("with keys %t, /readyz answers %d, want %d", hasKeys, response.StatusCode, status)
+			}
+		}
+		ready(http.StatusServiceUnavailable)
 		cluster.Start()
 		nobody := accepted
 		if hasKeys {
@@ -133,6 +143,9 @@ func TestKeysUnknownAtTheStart(t *testing.T) {
 		want("later", "", nobody)
 		want("later", "Basic "+key, nobody)
 		want("later", "Bearer "+key, accepted)
+		ready(http.StatusOK)
+		cluster.Kill()
+		ready(http.StatusOK)
 	}
 }
 

@@ -151,13 +151,15 @@ func (s *service) hosts() []string {
 func (s *service) healthy(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }
 
 // ready answers whether attache takes clients. A database or a server that cannot be reached does not
-// make it unready: that concerns all fronts alike, and clients learn more from the answer of attache.
+// make it unready: that concerns all fronts alike, and clients learn more from the answer of attache. But a
+// database that has never answered does, because the URL or the password may be wrong: a rolling update would
+// otherwise replace all fronts that work.
 func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
 	answer := "ok\n"
 	for _, e := range s.endpoints {
 		if e.front.Draining() {
 			answer = "draining\n"
-		} else if e.checkKeys() != nil {
+		} else if _, unsure := e.shared.Current().NeedsCredential(); unsure || e.checkKeys() != nil {
 			answer = "the API keys cannot be read\n"
 		}
 	}
