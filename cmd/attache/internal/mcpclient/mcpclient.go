@@ -139,12 +139,12 @@ type File struct {
 // IsTOML reports whether the file is TOML, and not JSON.
 func (f File) IsTOML() bool { return strings.EqualFold(filepath.Ext(f.Path), ".toml") }
 
-// Sections returns the sections of f's client, or those of all clients if it has none.
+// Sections returns the sections of f's client, or those of all clients and of Amp if it has none.
 func (f File) Sections() []Section {
 	if f.Client != nil {
 		return f.Client.sections
 	}
-	var all []Section
+	all := []Section{{"amp.mcpServers"}}
 	for _, c := range All() {
 		for _, s := range c.sections {
 			if !slices.ContainsFunc(all, func(o Section) bool { return slices.Equal(o, s) }) {

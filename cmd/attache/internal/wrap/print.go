@@ -37,7 +37,7 @@ func (j *Job) reportFile(f mcpclient.File, plan *clientconfig.Plan, warnings []s
 	default:
 		fmt.Fprint(&j.report, "  no servers are in it")
 		if f.Client == nil && !j.Unwrap {
-			fmt.Fprint(&j.report, " under mcpServers, servers, mcp, context_servers or mcp_servers: if they are elsewhere, put \"attache --\" in front of their commands yourself")
+			fmt.Fprint(&j.report, " under mcpServers, servers, mcp, context_servers, mcp_servers or amp.mcpServers: if they are elsewhere, put \"attache --\" in front of their commands yourself")
 		}
 		fmt.Fprintln(&j.report)
 	}
