@@ -49,7 +49,7 @@ func TestRecordingsOfOneConfiguration(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "s-3.jsonl")); err == nil {
 		t.Error("a session without messages leaves a recording")
 	}
-	if strings.Contains(log.String(), "WARN") {
+	if n := strings.Count(log.String(), "recording to another one"); n != 2 || strings.Contains(log.String(), "WARN") {
 		t.Error(log.String())
 	}
 }

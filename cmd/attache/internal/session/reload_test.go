@@ -187,6 +187,24 @@ func TestReloadRules(t *testing.T) {
 }
 
 // A probable mistake in a changed configuration is logged once.
+// A mistake is logged once, and again if the operator asks. Files that change while they are read are no mistake: they are
+// read again.
+func TestReloadMistakes(t *testing.T) {
+	r := newReloading(t, "{}")
+	r.write("config.yaml", "unknown: 1")
+	r.reload("another state", false)
+	r.expectLog("")
+	r.write("config.yaml", "log: [")
+	state := fingerprint(r.files())
+	for i, asked := range []bool{false, false, true} {
+		r.log.Reset()
+		r.reload(state, asked)
+		if logged := strings.Contains(r.log.String(), "cannot be applied"); logged != (i != 1) {
+			t.Errorf("reload %d: log\n%s", i, r.log.String())
+		}
+	}
+}
+
 func TestReloadWarnings(t *testing.T) {
 	r := begin(t, "{}\n")
 	const warning = "policy.scope has no effect"
