@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"crypto/tls"
 	"io"
 	"log/slog"
@@ -9,11 +10,40 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 )
+
+// The end of a front waits for connections without a request, but not for longer than it may.
+func TestAwaitArrivals(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, test := range []struct {
+		ctx   context.Context
+		n     int64
+		after time.Duration // a request is handled
+		want  time.Duration
+	}{
+		{t.Context(), 0, time.Hour, 0},
+		{t.Context(), 1, time.Hour, time.Minute},
+		{t.Context(), 1, time.Second, time.Second},
+		{over, 1, time.Hour, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var a arrivals
+			a.n.Store(test.n)
+			defer time.AfterFunc(test.after, func() { a.n.Add(-1) }).Stop()
+			began := time.Now()
+			a.await(test.ctx, time.Minute)
+			if took := time.Since(began).Truncate(10 * time.Millisecond); took != test.want {
+				t.Errorf("%d connections: await took %v, want %v", test.n, took, test.want)
+			}
+		})
+	}
+}
 
 // A connection counts as one without a request until it has had one or is closed, also under TLS and with
 // HTTP/2. Only connections with HTTP/1 and without TLS are watched.

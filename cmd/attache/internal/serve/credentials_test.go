@@ -19,4 +19,8 @@ func TestPrincipalID(t *testing.T) {
 			t.Errorf("%+v and %+v: the same is %v", test.p, test.q, got)
 		}
 	}
+	one, two := &sessionstate.Principal{User: "ada", KeyID: "1"}, &sessionstate.Principal{User: "ada", KeyID: "2"}
+	if principalID(one, "atk_1_x") == principalID(two, "atk_2_x") {
+		t.Error("two keys of one user have the same sessions")
+	}
 }

@@ -63,6 +63,25 @@ func TestGetIsLoggedAtItsEnd(t *testing.T) {
 	}
 }
 
+// The function is called once when the connection is closed, whichever comes first.
+func TestWhenClosed(t *testing.T) {
+	for _, steps := range []string{"f", "c", "fc", "cf", "fcc", "ccf"} {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		c, calls := &hijackedConn{Conn: ours}, 0
+		for _, step := range steps {
+			if step == 'f' {
+				c.whenClosed(func(int64) { calls++ })
+			} else {
+				_ = c.Close()
+			}
+		}
+		if (calls == 1) != (len(steps) > 1) {
+			t.Errorf("%s: called %d times", steps, calls)
+		}
+	}
+}
+
 // of returns the number of requests with a method and a status.
 func (c *counts) of(method string, status int) uint64 {
 	c.mu.Lock()

@@ -339,6 +339,20 @@ func TestKeysWarnings(t *testing.T) {
 	}
 }
 
+// The operator learns at the start which settings have no effect.
+func TestWarnings(t *testing.T) {
+	for config, want := range map[string]string{
+		"{}\n": "", "session: {id: x}\n": "session.id has no effect", "teams: {enabled: true}\n": "teams.enabled has no effect",
+		"serve: {path: /x}\n": "",
+	} {
+		var out bytes.Buffer
+		startLogging(t, slog.New(slog.NewTextHandler(logging.NewStderr(&out), nil)), config)
+		if got := out.String(); !strings.Contains(got, want) || strings.Contains(got, "has no effect") != (want != "") {
+			t.Errorf("%q: the log has %q", config, got)
+		}
+	}
+}
+
 // If a reload names an issuer or a key file, the operator learns that clients need no credential until the
 // next start.
 func TestReloadNamesCredentials(t *testing.T) {
@@ -984,6 +998,7 @@ func TestUnservedPath(t *testing.T) {
 	r := start(t, "{}\n")
 	for body, id := range map[string]string{
 		initialize: "0", `{"jsonrpc":"2.0","id":"a","method":"ping"}`: `"a"`, `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`: "null", "{": "null", "": "null",
+		`{"jsonrpc":"2.0","id":1,"method":"ping","method":"x"}`: "null", `{"jsonrpc":"2.0","id":1,"result":{}}`: "null",
 	} {
 		resp, err := http.Post(strings.TrimSuffix(r.url, "/mcp")+"/elsewhere", "application/json", strings.NewReader(body))
 		check(t, err)
@@ -992,6 +1007,9 @@ func TestUnservedPath(t *testing.T) {
 		want := `{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32601,"message":"no MCP server has this path: correct the path`
 		if resp.StatusCode != http.StatusNotFound || !strings.HasPrefix(string(b), want) {
 			t.Errorf("%s: %d %s, want %s", body, resp.StatusCode, b, want)
+		}
+		if resp.Header.Get("Content-Type") != "application/json" || resp.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %v", body, resp.Header)
 		}
 	}
 }

@@ -91,9 +91,9 @@ func TestWatch(t *testing.T) {
 }
 
 // Requests on one connection are answered in order and completely, even if the next one arrives while
-// one is handled. While a short request is handled, the connection is not watched.
+// one is handled, or only after its answer. While a short request is handled, the connection is not watched.
 func TestRequestsDuringWatch(t *testing.T) {
-	for _, takes := range []time.Duration{0, watchAfter / 2, 5 * watchAfter} {
+	for i, takes := range []time.Duration{0, 0, watchAfter / 2, watchAfter / 2, 5 * watchAfter, 5 * watchAfter} {
 		synctest.Test(t, func(t *testing.T) {
 			n := 0
 			client, single := dialHandler(t, func(w http.ResponseWriter, r *http.Request) {
@@ -103,9 +103,13 @@ func TestRequestsDuringWatch(t *testing.T) {
 				fmt.Fprintf(w, "%d %s %v %v", n, body, err, r.Context().Err())
 			})
 			const all = 4
+			answered := make(chan struct{}, all)
 			go func() {
 				for range all {
 					fmt.Fprint(client, shortRequest)
+					if i%2 == 1 {
+						<-answered
+					}
 				}
 			}()
 			in := bufio.NewReader(client)
@@ -115,6 +119,8 @@ func TestRequestsDuringWatch(t *testing.T) {
 				if got, err := io.ReadAll(resp.Body); string(got) != fmt.Sprintf("%d {} <nil> <nil>", i+1) || err != nil {
 					t.Errorf("answer %d, each after %v: %s (%v)", i+1, takes, got, err)
 				}
+				synctest.Wait()
+				answered <- struct{}{}
 			}
 			if watched := single.Load() > 0; takes > 0 && watched != (takes > watchAfter) {
 				t.Errorf("with requests that took %v, the server made %d one-byte reads", takes, single.Load())
