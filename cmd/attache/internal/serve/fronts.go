@@ -65,7 +65,7 @@ func (s *service) address() string {
 		}
 	}
 	host, port, _ := net.SplitHostPort(at)
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+	if host == "" || net.ParseIP(host).IsUnspecified() { // false for a name
 		// 0.0.0.0 is not an address at which others reach this machine.
 		host, _ = os.Hostname()
 	}
