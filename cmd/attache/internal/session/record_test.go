@@ -54,13 +54,16 @@ func TestRecordingsOfOneConfiguration(t *testing.T) {
 	}
 }
 
-// A full disk causes one warning and does not end the session.
+// A full disk causes one warning and does not end the session. A device is not removed at the end. The test uses a link to
+// the device, so that a fault in the code removes only the link.
 func TestRecordingToAFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("there is no /dev/full")
 	}
+	device := filepath.Join(t.TempDir(), "full")
+	check(t, os.Symlink("/dev/full", device))
 	var log strings.Builder
-	r, err := startRecording(cli.Process{}, &config.Settings{Record: "/dev/full"}, proxy.RandomIDPrefix(), nil, slog.New(slog.NewTextHandler(&log, nil)))
+	r, err := startRecording(cli.Process{}, &config.Settings{Record: device}, proxy.RandomIDPrefix(), nil, slog.New(slog.NewTextHandler(&log, nil)))
 	check(t, err)
 	for range 10 {
 		r.watch(proxy.ClientIn, []byte("x\n"))
@@ -68,5 +71,8 @@ func TestRecordingToAFullDisk(t *testing.T) {
 	r.end()
 	if n := strings.Count(log.String(), "the recording stops"); n != 1 {
 		t.Errorf("told %d times:\n%s", n, log.String())
+	}
+	if _, err := os.Lstat(device); err != nil {
+		t.Error(err)
 	}
 }
