@@ -1183,6 +1183,11 @@ func TestAdmin(t *testing.T) {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %s", path, w.Body)
 		}
+		for _, want := range []string{"\nattache_requests_in_flight ", "\nattache_upstreams 1\n", "# TYPE attache_http_requests_total counter\n"} {
+			if path == "/metrics" && !(strings.Contains(w.Body.String(), want) && strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain; version=0.0.4")) {
+				t.Errorf("%q is missing in\n%s", want, w.Body)
+			}
+		}
 		w = httptest.NewRecorder()
 		q.Host = "evil.example" // a page whose host name resolves to the loopback address
 		r.adminHandler().ServeHTTP(w, q)
@@ -1243,7 +1248,7 @@ func TestRequestMetrics(t *testing.T) {
 			`attache_http_requests_total{path="/git",method="POST",status="200"} 1` + "\n" +
 			`attache_http_requests_total{path="/sentry",method="GET",status="405"} 1` + "\n" +
 			`attache_http_requests_total{path="other",method="other",status="404"} 1` + "\n#",
-		`attache_http_post_duration_seconds_bucket{path="/git",le="+Inf"} 1` + "\n",
+		`attache_http_post_duration_seconds_bucket{path="/git",le="60"} 1` + "\n" + `attache_http_post_duration_seconds_bucket{path="/git",le="+Inf"} 1` + "\n",
 		`attache_http_post_duration_seconds_count{path="/git"} 1` + "\n",
 		`attache_http_post_duration_seconds_count{path="/sentry"} 0` + "\n",
 	} {
