@@ -58,7 +58,7 @@ var fakeAddresses = netip.MustParsePrefix("198.18.0.0/15")
 func checkResolved(address string) error {
 	host, _, _ := net.SplitHostPort(address)
 	if ip, err := netip.ParseAddr(host); err != nil || !isPublic(ip) && !fakeAddresses.Contains(ip) {
-		return fmt.Errorf("%w: %s", errPrivate, host)
+		return fmt.Errorf("%s: %w", host, errPrivate)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func TestPrivateName(t *testing.T) {
 	testkit.Check(t, err)
 	defer l.Close()
 	o := Options{URL: "https://mcp.example.com/mcp", Transport: &http.Transport{}}
-	if _, err := o.Client().Transport.(*guard).public.DialContext(t.Context(), "tcp", l.Addr().String()); !errors.Is(err, errPrivate) {
+	if _, err := o.Client().Transport.(*guard).public.DialContext(t.Context(), "tcp", l.Addr().String()); !errors.Is(err, errPrivate) || !strings.HasSuffix(err.Error(), ": 127.0.0.1: "+errPrivate.Error()) {
 		t.Errorf("error %v", err)
 	}
 }
