@@ -224,12 +224,12 @@ func (s *Server) explain(err error, b *body) error {
 		return unreachedError{fmt.Errorf("the server at %s cannot be reached: %w", s.url.Host, op.Err)}
 	// A GET or DELETE has no body, and may be sent again whatever the server has of it.
 	case b == nil || !b.begun.Load():
-		return unreachedError{fmt.Errorf("the server at %s cannot be reached: %w%s", s.url.Host, err, hint(err))}
+		return unreachedError{fmt.Errorf("the server at %s cannot be reached: %s%s", s.url.Host, elided(err.Error()), hint(err))}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return errors.New("the server closed the connection before it answered; it may have executed the request")
 	}
-	return fmt.Errorf("the connection to %s broke before the answer: %w; the server may have executed the request", s.url.Host, err)
+	return fmt.Errorf("the connection to %s broke before the answer: %s; the server may have executed the request", s.url.Host, elided(err.Error()))
 }
 
 // decoded returns the body, decompressed if the server has used gzip without being asked to.

@@ -78,7 +78,7 @@ type guard struct {
 func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := g.send(r)
 	if err != nil {
-		return nil, err
+		return nil, short(err)
 	}
 	if err := labelJSON(resp); err != nil {
 		return nil, err
@@ -239,6 +239,14 @@ func (e *refusedError) Error() string {
 		text += "; if it does not know the server as a resource, set server.oauth.resource"
 	}
 	return text
+}
+
+// short returns err or, if its text is long, its beginning: an error of a transport may quote a line of the server.
+func short(err error) error {
+	if text := shown(err.Error()); len(text) < len(err.Error()) {
+		return errors.New(text)
+	}
+	return err
 }
 
 // shown returns text from a server in a form that is safe to print.

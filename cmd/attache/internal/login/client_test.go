@@ -123,3 +123,22 @@ func TestErrorsArePrintable(t *testing.T) {
 		}
 	}
 }
+
+// The error for a server that does not speak HTTP quotes only the beginning of what it sends.
+func TestErrorsAreShort(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\n%040000d\r\n\r\n", 0)
+			conn.Close()
+		}
+	}))
+	defer s.Close()
+	o := Options{URL: s.URL, Transport: &http.Transport{}}
+	_, _, err := o.probe(t.Context())
+	_, unreadable := getJSON(t.Context(), o.Client(), s.URL, new(any))
+	for _, err := range []error{err, unreadable} {
+		if err == nil || !strings.Contains(err.Error(), "missing colon") || len(err.Error()) > 500 {
+			t.Errorf("error %.1000v", err)
+		}
+	}
+}

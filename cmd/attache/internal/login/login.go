@@ -92,7 +92,7 @@ func (o *Options) probe(ctx context.Context) (challenge, bool, error) {
 		err = network.Err // without the URL, whose query may have a token
 	}
 	if err != nil {
-		return challenge{}, false, fmt.Errorf("the server cannot be reached: %w", err)
+		return challenge{}, false, fmt.Errorf("the server cannot be reached: %w", short(err))
 	}
 	defer resp.Body.Close()
 	ch := parseChallenge(resp.Header.Values("WWW-Authenticate"))
