@@ -164,7 +164,7 @@ const casdoorError = `{"status":"error","msg":"Unauthorized operation"}`
 func TestUnusableResourceMetadata(t *testing.T) {
 	const place = "/.well-known/oauth-protected-resource"
 	spoil := map[string]func(*httptest.ResponseRecorder){
-		"answered 500": func(r *httptest.ResponseRecorder) { r.Code = http.StatusInternalServerError },
+		"answered 500":      func(r *httptest.ResponseRecorder) { r.Code = http.StatusInternalServerError },
 		"is not JSON":       func(r *httptest.ResponseRecorder) { respond(r, 200, "404 p") },
 		"names no resource": func(r *httptest.ResponseRecorder) { respond(r, 200, casdoorError) },
 	}

@@ -186,7 +186,6 @@ func TestReloadRules(t *testing.T) {
 	r.allowed()
 }
 
-// A probable mistake in a changed configuration is logged once.
 // A mistake is logged once, and again if the operator asks. Files that change while they are read are no mistake: they are
 // read again.
 func TestReloadMistakes(t *testing.T) {
@@ -205,6 +204,7 @@ func TestReloadMistakes(t *testing.T) {
 	}
 }
 
+// A probable mistake in a changed configuration is logged once.
 func TestReloadWarnings(t *testing.T) {
 	r := begin(t, "{}\n")
 	const warning = "policy.scope has no effect"
