@@ -111,10 +111,15 @@ func (s *Server) listen(ctx context.Context, connected func()) error {
 	subscribe := func() error { // it is also the check of an idle connection, because repeating it is allowed
 		limited, cancel := context.WithTimeout(ctx, s.o.Timeouts.All)
 		defer cancel()
-		_, err := conn.Exec(limited, `LISTEN `+channel)
-		if err == nil && conn.PgConn().ParameterStatus("default_transaction_read_only") == "on" {
+		// The server reports the setting too, but pgbouncer may tell what it was when pgbouncer connected.
+		var readOnly string
+		if err := conn.QueryRow(limited, `SHOW default_transaction_read_only`).Scan(&readOnly); err != nil {
+			return err
+		}
+		if readOnly == "on" {
 			return errNoChanges
 		}
+		_, err := conn.Exec(limited, `LISTEN `+channel)
 		return err
 	}
 	if err := subscribe(); err != nil {

@@ -109,15 +109,7 @@ func listenOverDeadConnection(t *testing.T, cluster *pgtest.Cluster) {
 
 // A connection to a server that takes no changes any more is replaced: another host may send the notices now.
 func listenToReadOnlyServer(t *testing.T, cluster *pgtest.Cluster) {
-	admin, err := pgx.Connect(t.Context(), cluster.URL("postgres", "postgres"))
-	check(t, err)
-	defer admin.Close(context.WithoutCancel(t.Context()))
-	setReadOnly := func(value string) {
-		for _, statement := range []string{`ALTER SYSTEM SET default_transaction_read_only = ` + value, `SELECT pg_reload_conf()`} {
-			_, err := admin.Exec(t.Context(), statement)
-			check(t, err)
-		}
-	}
+	admin := dial(t, cluster.URL("postgres", "postgres"))
 	s := connect(t, ServerOptions{URL: cluster.Database()})
 	s.checkEvery = 10 * time.Millisecond
 	received := make(chan string, 100)
@@ -125,13 +117,45 @@ func listenToReadOnlyServer(t *testing.T, cluster *pgtest.Cluster) {
 	go s.Listen(t.Context(), slog.New(slog.DiscardHandler))
 	<-received
 	var listener int
-	check(t, admin.QueryRow(t.Context(), `SELECT pid FROM pg_stat_activity WHERE query = 'LISTEN attache'`).Scan(&listener))
-	setReadOnly("on")
+	check(t, admin.QueryRow(t.Context(), `SELECT pid FROM pg_stat_activity WHERE application_name = 'attache'`).Scan(&listener))
+	setReadOnly(t, admin, "on")
 	for listens := true; listens; time.Sleep(time.Millisecond) {
 		check(t, admin.QueryRow(t.Context(), `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1)`, listener).Scan(&listens))
 	}
-	setReadOnly("off")
+	setReadOnly(t, admin, "off")
 	<-received
+}
+
+// pgbouncer tells a new client the settings that its first connection had. One of them may be read-only no more.
+func TestListenBehindBouncer(t *testing.T) {
+	t.Parallel()
+	cluster := pgtest.New(t, os.Getenv)
+	url := cluster.Bouncer(t, os.Getenv)(cluster.Database())
+	admin := dial(t, cluster.URL("postgres", "postgres"))
+	for _, value := range []string{"on", "off"} {
+		setReadOnly(t, admin, value)
+		for got := ""; got != value; {
+			check(t, dial(t, url).QueryRow(t.Context(), `SHOW default_transaction_read_only`, pgx.QueryExecModeExec).Scan(&got))
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := connect(t, ServerOptions{URL: url}).listen(ctx, cancel); ctx.Err() == nil {
+		t.Error(err)
+	}
+}
+
+func dial(t *testing.T, url string) *pgx.Conn {
+	c, err := pgx.Connect(t.Context(), url)
+	check(t, err)
+	t.Cleanup(func() { c.Close(context.WithoutCancel(t.Context())) })
+	return c
+}
+
+func setReadOnly(t *testing.T, admin *pgx.Conn, value string) {
+	for _, statement := range []string{`ALTER SYSTEM SET default_transaction_read_only = ` + value, `SELECT pg_reload_conf()`} {
+		_, err := admin.Exec(t.Context(), statement)
+		check(t, err)
+	}
 }
 
 // Without a listener there is no connection.
