@@ -105,7 +105,8 @@ func TestKeysUnknownAtTheStart(t *testing.T) {
 	for _, hasKeys := range []bool{false, true} {
 		cluster := pgtest.New(t, os.Getenv)
 		config := filepath.Join(t.TempDir(), "config.yaml")
-		attachetest.WriteFile(t, config, fmt.Sprintf("store: {url: %q}\n", cluster.Database()))
+		store := fmt.Sprintf("store: {url: %q}\n", cluster.Database())
+		attachetest.WriteFile(t, config, store)
 		withStore(t, config, "store", "migrate")
 		key := "atk_nobody00_AAAABBBBCCCCDDDDEEEEFFFFGGGGHHHH"
 		if hasKeys {
@@ -125,7 +126,7 @@ func TestKeysUnknownAtTheStart(t *testing.T) {
 		}
 		want("without the database", "", http.StatusServiceUnavailable)
 		want("without the database", "Bearer "+key, http.StatusServiceUnavailable)
-		ready := func(status int) {
+		ready := func(front string, status int) {
 			t.Helper()
 			response, err := http.Get(strings.TrimSuffix(front, "/mcp") + "/readyz")
 			check(t, err)
@@ -134,7 +135,11 @@ func TestKeysUnknownAtTheStart(t *testing.T) {
 				t.Errorf("with keys %t, /readyz answers %d, want %d", hasKeys, response.StatusCode, status)
 			}
 		}
-		ready(http.StatusServiceUnavailable)
+		ready(front, http.StatusServiceUnavailable)
+		// It also needs the database if it has the file whose keys were imported.
+		imported := filepath.Join(filepath.Dir(config), "imported.yaml")
+		attachetest.WriteFile(t, imported, store+"identity: {keys_file: keys.yaml}\n")
+		ready(serveEcho(t, imported), http.StatusServiceUnavailable)
 		cluster.Start()
 		nobody := accepted
 		if hasKeys {
@@ -143,9 +148,9 @@ func TestKeysUnknownAtTheStart(t *testing.T) {
 		want("later", "", nobody)
 		want("later", "Basic "+key, nobody)
 		want("later", "Bearer "+key, accepted)
-		ready(http.StatusOK)
+		ready(front, http.StatusOK)
 		cluster.Kill()
-		ready(http.StatusOK)
+		ready(front, http.StatusOK)
 	}
 }
 

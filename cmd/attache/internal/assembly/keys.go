@@ -143,6 +143,17 @@ func (s *Shared) NeedsCredential() (needs, unsure bool) {
 	return shared.required(s.Log)
 }
 
+// LacksKeys reports whether clients can only have keys of a database that has not answered yet. A key file beside the
+// database is only for attache key import.
+func (s *Shared) LacksKeys() bool {
+	shared, isShared := s.authenticator.keys.(*sharedKeys)
+	if !isShared || s.authenticator.tokens != nil {
+		return false
+	}
+	_, err := shared.hasKeys()
+	return err != nil
+}
+
 // Authenticate returns the owner of a client's credential under the current settings. A front calls it with each
 // request, from many goroutines, so it asks the Resolver that caches for longer: see sharedKeys.
 func (p *process) Authenticate(ctx context.Context, credential string) (*sessionstate.Principal, error) {

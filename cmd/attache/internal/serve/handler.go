@@ -159,7 +159,7 @@ func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
 	for _, e := range s.endpoints {
 		if e.front.Draining() {
 			answer = "draining\n"
-		} else if _, unsure := e.shared.Current().NeedsCredential(); unsure || e.checkKeys() != nil {
+		} else if e.shared.Current().LacksKeys() || e.checkKeys() != nil {
 			answer = "the API keys cannot be read\n"
 		}
 	}
