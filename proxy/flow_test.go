@@ -521,7 +521,7 @@ func TestClientReadError(t *testing.T) {
 	}
 }
 
-// An error of the server's output is its end, and no error of the session.
+// An error of the server's output ends the server's output. It is no error of the session.
 func TestServerReadError(t *testing.T) {
 	const line = `{"jsonrpc":"2.0","method":"x"}` + "\n"
 	var out bytes.Buffer

@@ -136,7 +136,7 @@ func TestKeysUnknownAtTheStart(t *testing.T) {
 			}
 		}
 		ready(front, http.StatusServiceUnavailable)
-		// It also needs the database if it has the file whose keys were imported.
+		// A front also needs the database if it has a key file: that is only for attache key import.
 		imported := filepath.Join(filepath.Dir(config), "imported.yaml")
 		attachetest.WriteFile(t, imported, store+"identity: {keys_file: keys.yaml}\n")
 		ready(serveEcho(t, imported), http.StatusServiceUnavailable)

@@ -20,7 +20,8 @@ type Client struct {
 	// FirstText means that of an error result the client shows only the first text. A text in front of
 	// it would hide what failed.
 	FirstText bool
-	// FirstAlone means that of any result the client shows only the first block. So no result carries a text.
+	// FirstAlone means that of any result the client shows only the first block. A text in front of it would
+	// hide the result.
 	FirstAlone bool
 	// Instructions means that the briefing goes into the server's instructions: the client
 	// shows them in every conversation of a process, including those that a server cannot

@@ -126,7 +126,7 @@ func listenToReadOnlyServer(t *testing.T, cluster *pgtest.Cluster) {
 	<-received
 }
 
-// pgbouncer tells a new client the settings that its first connection had. One of them may be read-only no more.
+// pgbouncer tells a new client the settings that its first connection had. The server may no longer be read-only.
 func TestListenBehindBouncer(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The error of a server loses no word. A server that has ended without an error may have written some.
+// The text of a server's error is not changed.
 func TestErr(t *testing.T) {
 	if err := NewEnding(nil).Err(); err != nil {
 		t.Error(err)

@@ -152,8 +152,8 @@ func (s *service) healthy(w http.ResponseWriter, _ *http.Request) { _, _ = w.Wri
 
 // ready answers whether attache takes clients. A database or a server that cannot be reached does not
 // make it unready: that concerns all fronts alike, and clients learn more from the answer of attache. But a
-// database that has never answered does, because the URL or the password may be wrong: a rolling update would
-// otherwise replace all fronts that work.
+// front whose database has never answered is unready. Its URL or password may be wrong, and a rolling update
+// would replace all fronts that work.
 func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
 	answer := "ok\n"
 	for _, e := range s.endpoints {

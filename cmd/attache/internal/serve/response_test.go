@@ -63,7 +63,7 @@ func TestGetIsLoggedAtItsEnd(t *testing.T) {
 	}
 }
 
-// The function is called once when the connection is closed, whichever comes first.
+// The function is called once when the connection is closed, or at once if it is closed already.
 func TestWhenClosed(t *testing.T) {
 	for _, steps := range []string{"f", "c", "fc", "cf", "fcc", "ccf"} {
 		ours, theirs := net.Pipe()

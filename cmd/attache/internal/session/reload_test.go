@@ -186,8 +186,8 @@ func TestReloadRules(t *testing.T) {
 	r.allowed()
 }
 
-// A mistake is logged once, and again if the operator asks. Files that change while they are read are no mistake: they are
-// read again.
+// A mistake is logged once, and again if the operator asks. Files that change while attache reads
+// them are no mistake: attache reads them again.
 func TestReloadMistakes(t *testing.T) {
 	r := newReloading(t, "{}")
 	r.write("config.yaml", "unknown: 1")
