@@ -134,6 +134,18 @@ func TestDescribeRequest(t *testing.T) {
 // wait at the same time.
 func TestEndpointsCloseTogether(t *testing.T) {
 	t.Parallel()
+	// On a busy machine the time at the end may be over before a request has arrived, so this is tried again.
+	for range 10 {
+		if requestsAtTheEnd(t) > 2 { // each server sends its spans and its metrics
+			return
+		}
+	}
+	t.Error("at most 2 requests waited at the same time")
+}
+
+// requestsAtTheEnd returns how many requests to a collector that does not answer waited at the same time when four
+// servers ended.
+func requestsAtTheEnd(t *testing.T) int64 {
 	c := otlptest.Start()
 	defer c.Close()
 	var waiting, most atomic.Int64
@@ -165,9 +177,7 @@ func TestEndpointsCloseTogether(t *testing.T) {
 	}
 	web.Close()
 	s.close()
-	if n := most.Load(); n <= 2 { // each server sends its spans and its metrics
-		t.Errorf("%d requests waited at the same time", n)
-	}
+	return most.Load()
 }
 
 // Without an exporter the span in the headers of a request is known too.
