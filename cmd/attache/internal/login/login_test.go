@@ -99,6 +99,18 @@ func browser(t *testing.T) login.UI {
 	}
 }
 
+// approve approves a login, and returns the address to which the authorization server sends the browser.
+func approve(t *testing.T, address string) string {
+	c := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := c.Get(address)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	resp.Body.Close()
+	return resp.Header.Get("Location")
+}
+
 // call sends one request to the server with the credentials, and returns the status.
 func call(t *testing.T, s *logintest.Server, c *login.Credentials, query string) (int, error) {
 	t.Helper()
@@ -589,7 +601,10 @@ func TestRenewalFails(t *testing.T) {
 			if o.Machine = machine; machine {
 				o.ClientID, o.ClientSecret = "machine", func() (string, error) { return "s3cret", nil }
 			} else {
-				logIn(t, o)
+				// The answer is pasted: on this clock, a login would wait for ever for a browser that still reads its page.
+				lines := make(chan string, 1)
+				_, err := login.Login(t.Context(), o, login.UI{Lines: lines, Show: func(address string) { lines <- approve(t, address) }})
+				check(t, err)
 			}
 			c := credentials(o)
 			requireServed(t, s, c, "")
@@ -732,15 +747,8 @@ func TestRedirect(t *testing.T) {
 				}
 				resp.Body.Close()
 			}
-			c := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-			resp, err := c.Get(address)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			resp.Body.Close()
 			lines <- "what?"
-			lines <- " " + resp.Header.Get("Location") + " "
+			lines <- " " + approve(t, address) + " "
 		}()
 	}
 	if _, err := login.Login(t.Context(), o, ui); err != nil {
