@@ -125,8 +125,8 @@ func (x *exchange) readBody() (line []byte, ok bool) {
 	x.body.Limits, x.body.Principal = x.f.o.Limits, x.who.ID
 	data, err := x.body.Read(x.r.Body, x.r.ContentLength)
 	// So that net/http does not read the rest of the body. After ErrFull it may, because the client is to try again.
-	// Over HTTP/2 it does not read it, and the header would close a connection that has requests of other clients if
-	// the client is a reverse proxy.
+	// Over HTTP/2 net/http does not read it anyway. There the header would close the connection, on which a reverse
+	// proxy may have requests of other clients.
 	if err != nil && !errors.Is(err, body.ErrFull) && x.r.ProtoMajor == 1 {
 		x.w.Header().Set("Connection", "close")
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/record"
 )
 
-// The fewest lines differ, lines of one window may be swapped, and the differences are in the order of the recording.
+// compare finds as few differences as possible, accepts lines of one window in any order, and returns the differences in
+// the order of the recording.
 func TestCompare(t *testing.T) {
 	// Each stream has lines TEXT/WINDOW, and the events are counted from the first line of the server on.
 	for _, test := range []struct{ name, wantServer, gotServer, wantClient, gotClient, differences string }{

@@ -17,8 +17,8 @@ const channel = "attache"
 // closed looks like an idle one.
 const checkEvery = time.Minute
 
-// errNoChanges is returned if a server accepts LISTEN but nobody can change anything there, so no notices come. It may
-// be an old primary that was set to read-only after a failover.
+// errNoChanges is returned if a server accepts LISTEN but takes no changes, so it sends no notices. It may be an old
+// primary that was set to read-only after a failover.
 var errNoChanges = errors.New("the server takes no changes: default_transaction_read_only is on")
 
 // Notify notifies listening processes of a change when the transaction is committed. Use it only
@@ -111,7 +111,8 @@ func (s *Server) listen(ctx context.Context, connected func()) error {
 	subscribe := func() error { // it is also the check of an idle connection, because repeating it is allowed
 		limited, cancel := context.WithTimeout(ctx, s.o.Timeouts.All)
 		defer cancel()
-		// The server reports the setting too, but pgbouncer may tell what it was when pgbouncer connected.
+		// PostgreSQL also reports the setting to each new client. But pgbouncer reports the value at the time when pgbouncer
+		// connected.
 		var readOnly string
 		if err := conn.QueryRow(limited, `SHOW default_transaction_read_only`).Scan(&readOnly); err != nil {
 			return err

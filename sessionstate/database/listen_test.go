@@ -107,7 +107,7 @@ func listenOverDeadConnection(t *testing.T, cluster *pgtest.Cluster) {
 	<-received
 }
 
-// A connection to a server that takes no changes any more is replaced: another host may send the notices now.
+// If a server no longer takes changes, attache replaces the connection to it: the notices may come from another host now.
 func listenToReadOnlyServer(t *testing.T, cluster *pgtest.Cluster) {
 	admin := dial(t, cluster.URL("postgres", "postgres"))
 	s := connect(t, ServerOptions{URL: cluster.Database()})
@@ -144,6 +144,7 @@ func TestListenBehindBouncer(t *testing.T) {
 	}
 }
 
+// dial opens a connection for the duration of the test.
 func dial(t *testing.T, url string) *pgx.Conn {
 	c, err := pgx.Connect(t.Context(), url)
 	check(t, err)
@@ -151,6 +152,7 @@ func dial(t *testing.T, url string) *pgx.Conn {
 	return c
 }
 
+// setReadOnly sets default_transaction_read_only of a cluster to on or off. admin is a connection of its administrator.
 func setReadOnly(t *testing.T, admin *pgx.Conn, value string) {
 	for _, statement := range []string{`ALTER SYSTEM SET default_transaction_read_only = ` + value, `SELECT pg_reload_conf()`} {
 		_, err := admin.Exec(t.Context(), statement)

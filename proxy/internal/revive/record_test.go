@@ -139,7 +139,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// Only the modern era demands _meta, so only in that era a request for a list has the client's _meta.
+// The modern era demands _meta, so a request for a list has the client's _meta there. In the legacy era it has none.
 func TestListParams(t *testing.T) {
 	const list = `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":{"k":1}}}`
 	var modern, legacy Record

@@ -11,7 +11,7 @@ func wrap(d *Document) *Plan { return d.Wrap(Launch{Command: "attache"}, all) }
 
 func unwrap(d *Document) *Plan { return d.Unwrap(Launch{}, all) }
 
-// requireSkipped checks that a plan for the only server of a file changes nothing. want is the beginning of the reason.
+// requireSkipped checks that a plan for a file with one server changes nothing. The plan's reason must begin with want.
 func requireSkipped(t *testing.T, path, config, want string, plan func(*Document) *Plan) {
 	t.Helper()
 	p := plan(mustRead(t, mcpclient.File{Path: path}, []byte(config)))

@@ -601,7 +601,8 @@ func TestRenewalFails(t *testing.T) {
 			if o.Machine = machine; machine {
 				o.ClientID, o.ClientSecret = "machine", func() (string, error) { return "s3cret", nil }
 			} else {
-				// The answer is pasted: on this clock, a login would wait for ever for a browser that still reads its page.
+				// The answer is pasted. A login waits on a timer until the browser has its page, and this clock does not
+				// move while a connection is open.
 				lines := make(chan string, 1)
 				_, err := login.Login(t.Context(), o, login.UI{Lines: lines, Show: func(address string) { lines <- approve(t, address) }})
 				check(t, err)

@@ -134,7 +134,7 @@ func TestDescribeRequest(t *testing.T) {
 // wait at the same time.
 func TestEndpointsCloseTogether(t *testing.T) {
 	t.Parallel()
-	// On a busy machine the time at the end may be over before a request has arrived, so this is tried again.
+	// attache waits for a second at the end. On a busy machine no request may arrive in that time, so the test tries again.
 	for range 10 {
 		if requestsAtTheEnd(t) > 2 { // each server sends its spans and its metrics
 			return

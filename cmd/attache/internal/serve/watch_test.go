@@ -90,10 +90,11 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// Requests on one connection are answered in order and completely, even if the next one arrives while
-// one is handled, or only after its answer. While a short request is handled, the connection is not watched.
+// Requests on one connection are answered in order and completely. The next request may arrive while attache handles
+// one, or only after its answer. While attache handles a short request, it does not watch the connection.
 func TestRequestsDuringWatch(t *testing.T) {
 	for i, takes := range []time.Duration{0, 0, watchAfter / 2, watchAfter / 2, 5 * watchAfter, 5 * watchAfter} {
+		oneByOne := i%2 == 1
 		synctest.Test(t, func(t *testing.T) {
 			n := 0
 			client, single := dialHandler(t, func(w http.ResponseWriter, r *http.Request) {
@@ -107,7 +108,7 @@ func TestRequestsDuringWatch(t *testing.T) {
 			go func() {
 				for range all {
 					fmt.Fprint(client, shortRequest)
-					if i%2 == 1 {
+					if oneByOne {
 						<-answered
 					}
 				}

@@ -54,8 +54,8 @@ func TestRecordingsOfOneConfiguration(t *testing.T) {
 	}
 }
 
-// A full disk causes one warning and does not end the session. A device is not removed at the end. The test uses a link to
-// the device, so that a fault in the code removes only the link.
+// A full disk causes one warning and does not end the session. attache does not remove a device at the end. The test
+// records to a link to the device: a fault in the code can then remove only the link.
 func TestRecordingToAFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("there is no /dev/full")

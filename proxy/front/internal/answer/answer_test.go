@@ -184,7 +184,7 @@ func TestWriteAfterFailure(t *testing.T) {
 	}
 }
 
-// A client whose connection breaks between two events gets only the events that it lacks.
+// If a connection breaks between two events, the client gets only the events again that it has not received.
 func TestEachEventHasAnID(t *testing.T) {
 	progress, ping := outbox.Item{Text: true, Data: []byte(`{"method":"notifications/progress"}`)}, outbox.Item{Data: []byte(`{"id":2,"method":"ping"}`)}
 	first, last := outbox.Item{Data: []byte(`{"method":"x",`), Part: outbox.Middle}, outbox.Item{Data: []byte(`"params":{}}`), Part: outbox.Last}
